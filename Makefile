@@ -1,0 +1,182 @@
+# pagesim: one Makefile for the whole tree. `make help` lists the targets.
+#
+# Everything built lands in build/$(MODE)/, so modes never mix. Sources are found by their
+# place in the tree: a new file in allocator/, workloads/, sim/ or tests/ needs no change here.
+
+MODE    ?= release
+CC      ?= gcc
+AR      ?= ar
+PREFIX  ?= /usr/local
+DESTDIR ?=
+V       ?= 0
+
+VERSION := 0.1.0
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+
+B := build/$(MODE)
+
+# --- flags -------------------------------------------------------------------------------
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wconversion \
+            -Wundef -Wformat=2 -Wvla
+# -ffp-contract=off: fused multiply-adds would make results differ between compilers.
+BASE     := -std=c17 -D_GNU_SOURCE -ffp-contract=off -fno-math-errno $(WARNINGS) -MMD -MP
+
+OPT_release := -O2 -g
+OPT_debug   := -O0 -g3 -DKV_DEBUG=1
+OPT_asan    := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -DKV_DEBUG=1
+OPT_tsan    := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+OPT_cov     := -O0 -g --coverage -DKV_DEBUG=1
+ifeq ($(OPT_$(MODE)),)
+$(error MODE=$(MODE): expected release, debug, asan, tsan or cov)
+endif
+
+CFLAGS  ?=
+LDFLAGS ?=
+override ALL_CFLAGS  := $(BASE) $(OPT_$(MODE)) -DPAGESIM_VERSION='"$(VERSION)"' -I. -I$(B)/gen $(CFLAGS)
+override ALL_LDFLAGS := $(OPT_$(MODE)) $(LDFLAGS)
+# jemalloc is linked in every mode: it is the process allocator of release builds, and the
+# `jemalloc` policy allocates from an arena of it. Sanitizers keep malloc for themselves.
+LIBS    := -ljemalloc -ljansson -lyajl -linih -lzstd -lz -lmd -lpthread -lm
+
+# --- sources -----------------------------------------------------------------------------
+DEVICE_SRC    := $(sort $(wildcard allocator/device/*.c))
+ALLOCATOR_SRC := $(sort $(filter-out $(DEVICE_SRC),$(wildcard allocator/*.c allocator/policies/*.c allocator/eviction/*.c)))
+WORKLOADS_SRC := $(sort $(wildcard workloads/*.c workloads/formats/*.c))
+SIM_SRC       := $(sort $(filter-out sim/main.c,$(wildcard sim/*.c sim/schedulers/*.c)))
+TEST_SRC      := $(sort $(wildcard tests/unit/test_*.c tests/contract/test_*.c tests/golden/test_*.c tests/model/test_*.c tests/cli/test_*.c))
+TEST_LIB_SRC  := $(sort $(filter-out $(wildcard tests/*/test_*.c),$(wildcard tests/*.c tests/model/*.c)))
+FUZZ_SRC      := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+
+obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
+DEVICE_LIB    := $(B)/libpagesim_device.a
+ALLOCATOR_LIB := $(B)/libpagesim_allocator.a
+WORKLOADS_LIB := $(B)/libpagesim_workloads.a
+SIM_LIB       := $(B)/libpagesim_sim.a
+TEST_LIB      := $(B)/libpagesim_test.a
+PROGRAM       := $(B)/pagesim
+TESTS         := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
+# A fuzz target has one function, LLVMFuzzerTestOneInput; here it is linked with a plain main
+# that replays the files it is given, so that the corpus runs in every check.
+FUZZ_REPLAY   := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%_replay,$(FUZZ_SRC))
+
+ALL_OBJ := $(call obj,$(DEVICE_SRC) $(ALLOCATOR_SRC) $(WORKLOADS_SRC) $(SIM_SRC) sim/main.c $(TEST_SRC) $(TEST_LIB_SRC) $(FUZZ_SRC) $(wildcard tests/fuzz/replay_main.c))
+
+ifeq ($(V),1)
+Q :=
+say = @:
+else
+Q := @
+say = @printf '  %-7s %s\n'
+endif
+
+.SECONDARY:
+.DELETE_ON_ERROR:
+.PHONY: all test check demo repro bench asan install uninstall clean help tests FORCE
+
+all: $(PROGRAM)
+
+# Rewritten only when the compiler or a flag changes; every object depends on it.
+$(B)/flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBS)' | cmp -s - $@ || printf '%s\n' '$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBS)' > $@
+
+# Lists made from file names: allocator/policies/NAME.c defines `kv_policy_NAME_ops`,
+# sim/cmd_NAME.c defines `command_NAME`, and so on. Compared before they replace the old one.
+define list_rule
+$(B)/gen/$(1): FORCE
+	@mkdir -p $$(@D)
+	@for f in $(sort $(2)); do n=$$$${f##*/}; n=$$$${n%.c}; n=$$$${n#$(3)}; echo "X($$$$n)"; done > $$@.new
+	@cmp -s $$@.new $$@ && rm -f $$@.new || mv $$@.new $$@
+endef
+$(eval $(call list_rule,kv_policies.inc,$(wildcard allocator/policies/*.c),))
+$(eval $(call list_rule,commands.inc,$(wildcard sim/cmd_*.c),cmd_))
+$(eval $(call list_rule,schedulers.inc,$(wildcard sim/schedulers/*.c),))
+$(eval $(call list_rule,formats.inc,$(wildcard workloads/formats/*.c),))
+GEN := $(B)/gen/kv_policies.inc $(B)/gen/commands.inc $(B)/gen/schedulers.inc $(B)/gen/formats.inc
+
+$(B)/obj/%.o: %.c $(B)/flags | $(GEN)
+	$(say) CC $<
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+# An archive is removed before it is made: deleted sources would live on in it.
+define archive_rule
+$(1): $(call obj,$(2))
+	$$(say) AR $$@
+	@rm -f $$@
+	$(Q)$(AR) rcs $$@ $$^
+endef
+$(eval $(call archive_rule,$(DEVICE_LIB),$(DEVICE_SRC)))
+$(eval $(call archive_rule,$(ALLOCATOR_LIB),$(ALLOCATOR_SRC)))
+$(eval $(call archive_rule,$(WORKLOADS_LIB),$(WORKLOADS_SRC)))
+$(eval $(call archive_rule,$(SIM_LIB),$(SIM_SRC)))
+$(eval $(call archive_rule,$(TEST_LIB),$(TEST_LIB_SRC)))
+
+# sim knows everything; allocator and workloads know nothing of each other or of sim.
+ALL_LIBS := $(SIM_LIB) $(ALLOCATOR_LIB) $(WORKLOADS_LIB) $(DEVICE_LIB)
+
+$(PROGRAM): $(B)/obj/sim/main.o $(ALL_LIBS) $(B)/flags
+	$(say) LD $@
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
+
+# A unit test of a folder links that folder's archive alone, so that a wrong call does not even
+# link: tests/unit/test_allocator_*.c, test_workloads_*.c, test_device_*.c; others link all.
+define test_rule
+$(patsubst tests/%.c,$(B)/tests/%,$(1)): $(call obj,$(1)) $(TEST_LIB) $(2) $(B)/flags
+	$$(say) LD $$@
+	@mkdir -p $$(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $$@ $$(filter %.o %.a,$$^) -lcmocka $(LIBS)
+endef
+libs_of = $(if $(findstring /test_allocator_,$(1)),$(ALLOCATOR_LIB),$(if $(findstring /test_workloads_,$(1)),$(WORKLOADS_LIB),$(if $(findstring /test_device_,$(1)),$(DEVICE_LIB),$(ALL_LIBS))))
+$(foreach t,$(TEST_SRC),$(eval $(call test_rule,$(t),$(call libs_of,$(t)))))
+
+$(B)/fuzz/%_replay: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/replay_main.o $(TEST_LIB) $(ALL_LIBS)
+	$(say) LD $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+tests: $(PROGRAM) $(TESTS) $(FUZZ_REPLAY)
+
+# Runs every test program and replays every fuzz corpus; ends with the counts of cases.
+test check: tests
+	@MODE=$(MODE) sh scripts/run_tests.sh $(TESTS)
+
+asan:
+	@$(MAKE) --no-print-directory MODE=asan test
+
+demo: $(PROGRAM)
+	@sh scripts/demo.sh $(PROGRAM) build/demo
+
+repro: $(PROGRAM)
+	@sh scripts/repro/repro.sh $(PROGRAM) build/repro
+
+bench: $(PROGRAM)
+	@$(PROGRAM) bench
+
+install: $(PROGRAM)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/pagesim/plot
+	install -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/pagesim
+	install -m 644 $(wildcard scripts/plot/*.gp) $(DESTDIR)$(PREFIX)/share/pagesim/plot/
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/pagesim
+	rm -rf $(DESTDIR)$(PREFIX)/share/pagesim
+
+clean:
+	rm -rf build
+
+help:
+	@echo 'make             build/release/pagesim'
+	@echo 'make test        builds and runs the test suite'
+	@echo 'make asan        the same under the address and undefined-behaviour sanitizers'
+	@echo 'make demo        the main job: policies x block sizes, tables and plots in build/demo/'
+	@echo 'make repro       regenerates published figures in build/repro/'
+	@echo 'make bench       the benchmark of the project itself'
+	@echo 'make install     PREFIX=/usr/local, DESTDIR='
+	@echo 'make clean       removes build/'
+	@echo 'Variables: MODE=release|debug|asan|tsan|cov, CC, CFLAGS, LDFLAGS, V=1 shows commands'
+
+-include $(ALL_OBJ:.o=.d)
