@@ -1,0 +1,147 @@
+#include "sim/refusals.h"
+
+#include <assert.h>
+#include <string.h>
+
+const char *const cause_names[CAUSE_COUNT] = {
+    [CAUSE_CONTIGUITY] = "contiguity",
+    [CAUSE_REQUEST_ROUNDING] = "request_rounding",
+    [CAUSE_STRANDED_PAGE] = "stranded_page",
+    [CAUSE_IDLE_MAPPED] = "idle_mapped",
+    [CAUSE_GROUP_MISMATCH] = "group_mismatch",
+    [CAUSE_WATERMARK] = "watermark",
+    [CAUSE_OVER_RESERVATION] = "over_reservation",
+    [CAUSE_GRANULARITY] = "granularity",
+    [CAUSE_PINNED] = "pinned",
+    [CAUSE_POOL_BOUNDARY] = "pool_boundary",
+    [CAUSE_CAPACITY] = "capacity",
+    [CAUSE_RESERVATION] = "reservation",
+    [CAUSE_INTERNAL] = "internal",
+};
+const char *const class_names[CLASS_COUNT] = {
+    [CLASS_CAPACITY] = "capacity",
+    [CLASS_DESPITE_UNUSED] = "despite_unused",
+    [CLASS_DESPITE_FREE] = "despite_free",
+};
+const char *const demand_kind_names[2] = {[KV_ADMISSION] = "admission", [KV_GROWTH] = "growth"};
+
+static uint64_t above(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* What each of the first ten causes withholds from the ask, in units. */
+static void withheld(uint64_t units[CAUSE_COUNT], const struct refusal_facts *f)
+{
+    memset(units, 0, CAUSE_COUNT * sizeof units[0]);
+    if (f->contiguous) {
+        if (f->r_units < f->ask_units) units[CAUSE_CONTIGUITY] = above(f->e_units, f->r_units);
+        units[CAUSE_REQUEST_ROUNDING] = above(f->r_units, f->a_units);
+    } else if (f->demand.kind == KV_ADMISSION) {
+        units[CAUSE_WATERMARK] = above(f->e_units, f->a_units);
+    }
+    units[CAUSE_OVER_RESERVATION] = above(f->ask_units, f->need_units);
+    if (f->first_part_units <= f->a_units) {
+        units[CAUSE_GRANULARITY] = above(f->ask_units, f->first_part_units);
+    }
+    units[CAUSE_PINNED] = f->pinned_units;
+}
+
+/* Divides rest in proportion to what the running requests do with their memory. */
+static void divide_rest(uint64_t parts[CAUSE_COUNT], uint64_t rest, const struct running_use *use)
+{
+    u128 total = (u128)use->live_bytes + use->reserved_bytes + use->internal_bytes;
+    uint64_t reservation = 0, internal = 0;
+    if (total > 0) {
+        reservation = (uint64_t)((u128)rest * use->reserved_bytes / total);
+        internal = (uint64_t)((u128)rest * use->internal_bytes / total);
+    }
+    parts[CAUSE_RESERVATION] = reservation;
+    parts[CAUSE_INTERNAL] = internal;
+    parts[CAUSE_CAPACITY] = rest - reservation - internal;
+}
+
+void proof_make(struct proof *proof, const struct refusal_facts *facts)
+{
+    assert(facts->ask_units > facts->a_units);
+    memset(proof, 0, sizeof *proof);
+    uint64_t rest = proof->shortfall_units = facts->ask_units - facts->a_units;
+    uint64_t units[CAUSE_COUNT];
+    withheld(units, facts);
+    for (int c = 0; c < CAUSE_CAPACITY; c++) {
+        proof->parts_units[c] = units[c] < rest ? units[c] : rest;
+        rest -= proof->parts_units[c];
+    }
+    divide_rest(proof->parts_units, rest, &facts->use);
+    for (int c = 1; c < CAUSE_COUNT; c++) {
+        if (proof->parts_units[c] > proof->parts_units[proof->primary]) {
+            proof->primary = (enum cause)c;
+        }
+    }
+    uint64_t capacity = proof->parts_units[CAUSE_CAPACITY];
+    if (facts->e_units >= facts->ask_units) {
+        proof->class = CLASS_DESPITE_FREE;
+    } else if (capacity >= proof->shortfall_units - capacity) {
+        proof->class = CLASS_CAPACITY;
+    } else {
+        proof->class = CLASS_DESPITE_UNUSED;
+    }
+}
+
+static bool in_window(const struct refusals *r, const struct episode *episode)
+{
+    return episode->begin >= r->window_begin && episode->begin < r->window_end;
+}
+
+/* Books the time since the last attempt on what that attempt found. */
+static void book_time(struct refusals *r, struct episode *episode, uint64_t time)
+{
+    uint64_t until = time < r->window_end ? time : r->window_end;
+    uint64_t elapsed = above(until, episode->last_attempt);
+    episode->time_in_class[episode->latest.class] += elapsed;
+    if (!in_window(r, episode)) return;
+    for (int c = 0; c < CAUSE_COUNT; c++) {
+        r->totals.byte_time_by_cause[c] +=
+            (u128)episode->latest.parts_units[c] * episode->facts.unit_bytes * elapsed;
+    }
+}
+
+void refusals_attempt(struct refusals *r, struct episode *episode, bool *counted_request,
+                      uint64_t request_index, const struct refusal_facts *facts, uint64_t time)
+{
+    struct proof proof;
+    proof_make(&proof, facts);
+    if (!episode->open) {
+        memset(episode, 0, sizeof *episode);
+        episode->open = true;
+        episode->request_index = request_index;
+        episode->begin = episode->last_attempt = time;
+        episode->facts = *facts;
+        episode->proof = episode->latest = proof;
+        episode->class = proof.class;
+        if (in_window(r, episode) && !*counted_request) {
+            *counted_request = true;
+            r->totals.requests++;
+        }
+    }
+    book_time(r, episode, time);
+    episode->last_attempt = time;
+    episode->latest = proof;
+    episode->attempts++;
+    if (proof.class > episode->class) episode->class = proof.class;
+}
+
+void refusals_close(struct refusals *r, struct episode *episode, uint64_t time)
+{
+    if (!episode->open) return;
+    book_time(r, episode, time);
+    episode->open = false;
+    if (in_window(r, episode)) {
+        struct refusal_totals *t = &r->totals;
+        t->episodes++;
+        t->by_kind[episode->facts.demand.kind]++;
+        t->by_class[episode->class]++;
+        t->by_cause[episode->proof.primary]++;
+    }
+    if (r->closed) r->closed(r->closed_context, episode, time);
+}

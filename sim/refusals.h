@@ -1,0 +1,100 @@
+/* Refusals: demands for memory that were turned down, why, and for how long (docs/metrics.md).
+ *
+ * A demand is one request's wish for memory, at admission or for growth. A refusal is an *episode*: it
+ * opens at the first refused attempt and closes when the demand is met or dropped, however many
+ * attempts were made in between. The policy only says no; what the no means is worked out here. */
+#ifndef PAGESIM_REFUSALS_H
+#define PAGESIM_REFUSALS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "allocator/kv_policy.h"
+#include "sim/accounting.h"
+
+/* In the order in which each covers what it withholds; the last three share the rest. */
+enum cause {
+    CAUSE_CONTIGUITY,
+    CAUSE_REQUEST_ROUNDING,
+    CAUSE_STRANDED_PAGE,
+    CAUSE_IDLE_MAPPED,
+    CAUSE_GROUP_MISMATCH,
+    CAUSE_WATERMARK,
+    CAUSE_OVER_RESERVATION,
+    CAUSE_GRANULARITY,
+    CAUSE_PINNED,
+    CAUSE_POOL_BOUNDARY,
+    CAUSE_CAPACITY,
+    CAUSE_RESERVATION,
+    CAUSE_INTERNAL,
+    CAUSE_COUNT,
+};
+extern const char *const cause_names[CAUSE_COUNT];
+
+/* In rising order: an episode's class is the highest that it reached. */
+enum refusal_class { CLASS_CAPACITY, CLASS_DESPITE_UNUSED, CLASS_DESPITE_FREE, CLASS_COUNT };
+extern const char *const class_names[CLASS_COUNT];
+extern const char *const demand_kind_names[2]; /* by enum kv_demand_kind */
+
+/* The facts at one refused attempt. Units are the policy's. */
+struct refusal_facts {
+    uint64_t unit_bytes;
+    bool contiguous;
+    struct kv_demand demand;
+    uint64_t ask_units;        /* > obtainable_units */
+    uint64_t need_units;       /* of ask: will hold a token before the sequence ends */
+    uint64_t first_part_units; /* the ask for the first chunk alone; == ask when nothing more was asked */
+    uint64_t e_units;          /* unallocated plus evictable */
+    uint64_t r_units;          /* longest free run by address */
+    uint64_t a_units;          /* obtainable */
+    uint64_t pinned_units;
+    struct running_use use;
+};
+
+/* Why one attempt failed: parts_units sums to the shortfall, ask - obtainable. */
+struct proof {
+    uint64_t shortfall_units;
+    uint64_t parts_units[CAUSE_COUNT];
+    enum cause primary; /* the largest part; the first of equals */
+    enum refusal_class class;
+};
+void proof_make(struct proof *proof, const struct refusal_facts *facts);
+
+/* Most bytes a pool may hold that are still reported per cause as byte-time: 128 bits, so any. */
+struct refusal_totals {
+    uint64_t episodes, requests;
+    uint64_t by_kind[2];
+    uint64_t by_class[CLASS_COUNT];
+    uint64_t by_cause[CAUSE_COUNT]; /* episodes by primary cause of their first attempt */
+    u128 byte_time_by_cause[CAUSE_COUNT];
+    uint64_t slots; /* episodes of the head waiting for a place among max_num_seqs */
+};
+
+struct episode {
+    bool open;
+    uint64_t request_index;
+    uint64_t begin, last_attempt; /* times */
+    uint64_t attempts;
+    struct refusal_facts facts; /* at the first attempt */
+    struct proof proof;         /* at the first attempt */
+    struct proof latest;        /* at the last attempt */
+    enum refusal_class class;
+    uint64_t time_in_class[CLASS_COUNT];
+};
+
+struct refusals {
+    struct refusal_totals totals;
+    uint64_t window_begin, window_end; /* episodes that open inside count, up to the end */
+    /* Told every episode when it closes; may be NULL. */
+    void (*closed)(void *context, const struct episode *episode, uint64_t end);
+    void *closed_context;
+};
+
+/* A refused attempt of the demand that owns `episode` (all zero before its first). *counted_request is
+ * the owner's flag: whether the request already counts among those with a refusal. */
+void refusals_attempt(struct refusals *r, struct episode *episode, bool *counted_request,
+                      uint64_t request_index, const struct refusal_facts *facts, uint64_t time);
+/* The demand was met or dropped; nothing happens when no episode is open. */
+void refusals_close(struct refusals *r, struct episode *episode, uint64_t time);
+
+#endif
