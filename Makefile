@@ -95,7 +95,8 @@ $(eval $(call list_rule,kv_policies.inc,$(wildcard allocator/policies/*.c),))
 $(eval $(call list_rule,commands.inc,$(wildcard sim/cmd_*.c),cmd_))
 $(eval $(call list_rule,schedulers.inc,$(wildcard sim/schedulers/*.c),))
 $(eval $(call list_rule,formats.inc,$(wildcard workloads/formats/*.c),))
-GEN := $(B)/gen/kv_policies.inc $(B)/gen/commands.inc $(B)/gen/schedulers.inc $(B)/gen/formats.inc
+$(eval $(call list_rule,evictions.inc,$(wildcard allocator/eviction/*.c),))
+GEN := $(B)/gen/kv_policies.inc $(B)/gen/commands.inc $(B)/gen/schedulers.inc $(B)/gen/formats.inc $(B)/gen/evictions.inc
 
 $(B)/obj/%.o: %.c $(B)/flags | $(GEN)
 	$(say) CC $<
