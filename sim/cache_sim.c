@@ -1,0 +1,340 @@
+#include "sim/cache_sim.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLACE_NONE UINT32_MAX
+/* In number_of: the place is used by the request that runs. Numbers stay below 2^31. */
+#define IN_USE (UINT32_C(1) << 31)
+#define PREFETCH_AHEAD 8
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* One request of a trace, as the loops below see it. */
+struct view {
+    const uint32_t *blocks;
+    uint64_t n;
+    uint64_t full; /* whole blocks of the prompt, whether or not the trace has ids for them */
+    uint64_t prompt_tokens;
+};
+
+static struct view view_of(const struct cache_trace *trace, uint64_t i)
+{
+    uint64_t begin = i > 0 ? trace->requests[i - 1].end_block : 0;
+    const struct cache_request *request = &trace->requests[i];
+
+    return (struct view){
+        .blocks = trace->blocks + begin,
+        .n = request->end_block - begin,
+        .full = request->prompt_tokens / trace->block_tokens,
+        .prompt_tokens = request->prompt_tokens,
+    };
+}
+
+/* --- infinite ---------------------------------------------------------------------------------- */
+
+struct mean {
+    double sum;
+    uint64_t count;
+};
+
+static void mean_add(struct mean *mean, uint64_t part, uint64_t whole)
+{
+    if (whole == 0)
+        return;
+    mean->sum += (double)part / (double)whole;
+    mean->count++;
+}
+
+static double mean_of(const struct mean *mean)
+{
+    return mean->count > 0 ? mean->sum / (double)mean->count : (double)NAN;
+}
+
+void cache_run_infinite(const struct cache_trace *trace, struct cache_infinite *result,
+                        int64_t *hits)
+{
+    struct mean blocks = {0}, tokens = {0}, full_blocks = {0};
+    struct hit_digest digest;
+    uint32_t seen = 0; /* numbers are dense by first appearance: those below it were seen before */
+
+    *result = (struct cache_infinite){.requests = trace->request_count,
+                                      .unique_blocks = trace->unique_blocks};
+    hit_digest_begin(&digest);
+    for (uint64_t i = 0; i < trace->request_count; i++) {
+        struct view view = view_of(trace, i);
+        uint64_t run = 0, hit_tokens, hit_full;
+
+        while (run < view.n && view.blocks[run] < seen)
+            run++;
+        for (uint64_t b = run; b < view.n; b++)
+            seen = view.blocks[b] >= seen ? view.blocks[b] + 1 : seen;
+        hit_tokens = min_u64(run * trace->block_tokens, view.prompt_tokens);
+        hit_full = min_u64(run, view.full);
+        result->lookup_blocks += view.n;
+        result->hit_blocks += run;
+        result->lookup_full_blocks += view.full;
+        result->hit_full_blocks += hit_full;
+        result->input_tokens += view.prompt_tokens;
+        result->hit_tokens += hit_tokens;
+        result->hit_tokens_full_blocks += hit_full * trace->block_tokens;
+        result->fully_hit_requests += view.n > 0 && run == view.n;
+        result->zero_hit_requests += run == 0;
+        mean_add(&blocks, run, view.n);
+        mean_add(&tokens, hit_tokens, view.prompt_tokens);
+        mean_add(&full_blocks, hit_full, view.full);
+        hit_digest_add(&digest, (int64_t)run);
+        if (hits != NULL)
+            hits[i] = (int64_t)run;
+    }
+    result->mean_request_hit_ratio_blocks = mean_of(&blocks);
+    result->mean_request_hit_ratio_tokens = mean_of(&tokens);
+    result->mean_request_hit_ratio_full_blocks = mean_of(&full_blocks);
+    hit_digest_hex(&digest, result->per_request_hits_sha256);
+}
+
+/* --- one cache --------------------------------------------------------------------------------- */
+
+int block_cache_init(struct block_cache *cache, const struct kv_eviction_ops *ops, uint32_t places,
+                     struct err *err)
+{
+    assert(places > 0 && places < IN_USE);
+    *cache = (struct block_cache){.places = places, .free_place = PLACE_NONE};
+    cache->order = ops->create(places);
+    cache->number_of = malloc((size_t)places * sizeof *cache->number_of);
+    if (cache->order == NULL || cache->number_of == NULL) {
+        block_cache_release(cache);
+        return err_set(err, ERR_FAILED, "out of memory for a cache of %" PRIu32 " blocks", places);
+    }
+    return 0;
+}
+
+void block_cache_release(struct block_cache *cache)
+{
+    if (cache->order != NULL)
+        cache->order->ops->destroy(cache->order);
+    free(cache->number_of);
+    free(cache->place_of);
+    *cache = (struct block_cache){0};
+}
+
+int block_cache_reserve(struct block_cache *cache, uint64_t numbers, struct err *err)
+{
+    uint64_t room = cache->number_room > 0 ? cache->number_room : 1024;
+    uint32_t *place_of;
+
+    if (numbers <= cache->number_room)
+        return 0;
+    while (room < numbers)
+        room *= 2;
+    place_of = realloc(cache->place_of, (size_t)room * sizeof *place_of);
+    if (place_of == NULL)
+        return err_set(err, ERR_FAILED, "out of memory for %" PRIu64 " different blocks", numbers);
+    static_assert(PLACE_NONE == UINT32_MAX, "memset below");
+    memset(place_of + cache->number_room, 0xff,
+           (size_t)(room - cache->number_room) * sizeof *place_of);
+    cache->place_of = place_of;
+    cache->number_room = room;
+    return 0;
+}
+
+static void evict_one(struct block_cache *cache)
+{
+    uint32_t place = cache->order->ops->evict(cache->order);
+    uint32_t number = cache->number_of[place];
+
+    assert(place < cache->used_places && number < IN_USE && cache->place_of[number] == place);
+    cache->place_of[number] = PLACE_NONE;
+    cache->number_of[place] = cache->free_place;
+    cache->free_place = place;
+    cache->evicted_blocks++;
+}
+
+/* A free place for the number; there is one. `mark` is IN_USE or 0. */
+static uint32_t insert(struct block_cache *cache, uint32_t number, uint32_t mark)
+{
+    uint32_t place = cache->free_place;
+
+    if (place != PLACE_NONE) {
+        cache->free_place = cache->number_of[place];
+    } else {
+        assert(cache->used_places < cache->places);
+        place = cache->used_places++;
+    }
+    cache->number_of[place] = number | mark;
+    cache->place_of[number] = place;
+    if (cache->order->ops->insert != NULL)
+        cache->order->ops->insert(cache->order, place, number);
+    return place;
+}
+
+uint64_t block_cache_access(struct block_cache *cache, const uint32_t *numbers, size_t n)
+{
+    const struct kv_eviction_ops *ops = cache->order->ops;
+    struct kv_eviction *order = cache->order;
+    uint64_t hits = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t place = cache->place_of[numbers[i]];
+
+        if (i + PREFETCH_AHEAD < n)
+            __builtin_prefetch(&cache->place_of[numbers[i + PREFETCH_AHEAD]], 1);
+        if (place != PLACE_NONE) {
+            ops->touch(order, place);
+            hits++;
+            continue;
+        }
+        if (order->count == cache->places)
+            evict_one(cache);
+        ops->give(order, insert(cache, numbers[i], 0));
+    }
+    return hits;
+}
+
+/* Places for a capacity: never more than the trace has different blocks. */
+static uint32_t places_for(const struct cache_trace *trace, uint64_t capacity_blocks)
+{
+    uint64_t places = min_u64(capacity_blocks, trace->unique_blocks);
+
+    return places > 0 ? (uint32_t)places : 1;
+}
+
+static int init_for_trace(struct block_cache *cache, const struct cache_trace *trace,
+                          const struct cache_config *config, struct err *err)
+{
+    assert(config->capacity_blocks > 0);
+    if (block_cache_init(cache, config->evict, places_for(trace, config->capacity_blocks), err) != 0)
+        return -1;
+    if (block_cache_reserve(cache, trace->unique_blocks, err) == 0)
+        return 0;
+    block_cache_release(cache);
+    return -1;
+}
+
+int cache_run_stream(const struct cache_trace *trace, const struct cache_config *config,
+                     struct cache_stream *result, struct err *err)
+{
+    struct block_cache cache;
+
+    if (init_for_trace(&cache, trace, config, err) != 0)
+        return -1;
+    *result = (struct cache_stream){.lookups = trace->block_count};
+    result->hits = block_cache_access(&cache, trace->blocks, (size_t)trace->block_count);
+    result->evicted_blocks = cache.evicted_blocks;
+    result->resident_blocks_at_end = cache.order->count;
+    block_cache_release(&cache);
+    return 0;
+}
+
+/* --- prefixes ---------------------------------------------------------------------------------- */
+
+static uint64_t hit_run(const struct block_cache *cache, const uint32_t *blocks, uint64_t n)
+{
+    uint64_t run = 0;
+
+    while (run < n && cache->place_of[blocks[run]] != PLACE_NONE)
+        run++;
+    return run;
+}
+
+/* Takes the cached ones of the blocks into use; returns how many others there are. */
+static uint64_t take_cached(struct block_cache *cache, const uint32_t *blocks, uint64_t n)
+{
+    uint64_t missing = 0;
+
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t place = cache->place_of[blocks[i]];
+
+        if (place == PLACE_NONE) {
+            missing++;
+        } else if (!(cache->number_of[place] & IN_USE)) { /* else: an id twice in a request */
+            cache->order->ops->take(cache->order, place);
+            cache->number_of[place] |= IN_USE;
+        }
+    }
+    return missing;
+}
+
+static uint64_t insert_missing(struct block_cache *cache, const uint32_t *blocks, uint64_t n)
+{
+    uint64_t inserted = 0;
+
+    for (uint64_t i = 0; i < n; i++)
+        if (cache->place_of[blocks[i]] == PLACE_NONE) {
+            insert(cache, blocks[i], IN_USE);
+            inserted++;
+        }
+    return inserted;
+}
+
+static void give_back(struct block_cache *cache, uint32_t number)
+{
+    uint32_t place = cache->place_of[number];
+
+    if (cache->number_of[place] & IN_USE) {
+        cache->number_of[place] &= ~IN_USE;
+        cache->order->ops->give(cache->order, place);
+    } else { /* an id twice in a request: its last place in the order counts */
+        cache->order->ops->touch(cache->order, place);
+    }
+}
+
+/* A request of n <= capacity blocks, from look-up to release. Returns its hit run. */
+static uint64_t run_request(struct block_cache *cache, const uint32_t *blocks, uint64_t n,
+                            const struct cache_config *config, struct cache_prefix *result)
+{
+    uint64_t run = hit_run(cache, blocks, n);
+    uint64_t missing = take_cached(cache, blocks, n);
+
+    while (cache->order->count > 0 && cache->order->count > config->capacity_blocks - n)
+        evict_one(cache);
+    if (missing > 0)
+        result->inserted_blocks += insert_missing(cache, blocks, n);
+    for (uint64_t i = 0; i < n; i++)
+        give_back(cache, blocks[config->release == CACHE_LEAF_FIRST ? n - 1 - i : i]);
+    return run;
+}
+
+int cache_run_prefix(const struct cache_trace *trace, const struct cache_config *config,
+                     struct cache_prefix *result, int64_t *hits, struct err *err)
+{
+    struct block_cache cache;
+    struct hit_digest digest;
+
+    if (init_for_trace(&cache, trace, config, err) != 0)
+        return -1;
+    *result = (struct cache_prefix){0};
+    hit_digest_begin(&digest);
+    for (uint64_t i = 0; i < trace->request_count; i++) {
+        struct view view = view_of(trace, i);
+        uint64_t n = config->blocks == CACHE_FULL_BLOCKS ? min_u64(view.n, view.full) : view.n;
+        int64_t run = -1;
+
+        if (n <= config->capacity_blocks) {
+            run = (int64_t)run_request(&cache, view.blocks, n, config, result);
+            result->requests++;
+            result->lookup_blocks += n;
+            result->hit_blocks += (uint64_t)run;
+            result->input_tokens += view.prompt_tokens;
+            result->hit_tokens += min_u64((uint64_t)run * trace->block_tokens, view.prompt_tokens);
+            result->fully_hit_requests += n > 0 && (uint64_t)run == n;
+            result->zero_hit_requests += run == 0;
+        } else {
+            result->rejected_requests++;
+        }
+        hit_digest_add(&digest, run);
+        if (hits != NULL)
+            hits[i] = run;
+    }
+    hit_digest_hex(&digest, result->per_request_hits_sha256);
+    result->evicted_blocks = cache.evicted_blocks;
+    result->resident_blocks_at_end = cache.order->count;
+    block_cache_release(&cache);
+    return 0;
+}

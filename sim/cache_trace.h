@@ -1,0 +1,46 @@
+/* The content of a whole trace, packed for cache studies: every block reference as a dense 32-bit
+ * number, in trace order. 4 bytes a reference and 16 a request, plus the id index while it is built. */
+#ifndef PAGESIM_CACHE_TRACE_H
+#define PAGESIM_CACHE_TRACE_H
+
+#include "sim/id_index.h"
+#include "workloads/err.h"
+#include "workloads/wl_source.h"
+
+struct cache_request {
+    uint64_t end_block; /* its blocks are blocks[end_block of the one before .. end_block) */
+    uint64_t prompt_tokens;
+};
+
+struct cache_trace {
+    uint32_t block_tokens;
+    bool lower_bound; /* content is known in coarser pieces than blocks: hits may be missed */
+    struct cache_request *requests;
+    uint64_t request_count, request_room;
+    uint32_t *blocks; /* numbers below unique_blocks, in order of first appearance */
+    uint64_t block_count, block_room;
+    uint32_t unique_blocks;
+    uint64_t request_blocks_max;
+    struct id_index index;
+};
+
+/* An empty trace; 0, or -1 with err. block_tokens > 0. */
+int cache_trace_init(struct cache_trace *trace, uint32_t block_tokens, struct err *err);
+void cache_trace_release(struct cache_trace *trace); /* a zeroed struct is fine */
+
+/* Appends a request whose blocks have these ids. */
+int cache_trace_add(struct cache_trace *trace, uint64_t prompt_tokens, const uint64_t *ids,
+                    uint64_t n, struct err *err);
+/* Appends a request whose content nobody else has: `n` blocks of its own. */
+int cache_trace_add_unique(struct cache_trace *trace, uint64_t prompt_tokens, uint64_t n,
+                           struct err *err);
+
+/* Reads a source to its end. block_tokens 0: the trace's own ids as they are, or blocks of 16 where it
+ * says its content token by token. Else, and if the trace's ids stand for another number of tokens,
+ * blocks are derived from the content: the full ones by their chain of tokens and, as in traces that
+ * give it an id, the last partial one. A trace without any content is ERR_INPUT 'no content ids'.
+ * On failure *trace is released. */
+int cache_trace_read(struct cache_trace *trace, struct wl_source *source, uint32_t block_tokens,
+                     struct err *err);
+
+#endif
