@@ -47,8 +47,8 @@ enum option_commands {
     FOR_ALL = FOR_READ | FOR_POLICIES | FOR_TRACE_GEN,
 };
 
-/* Sections of the help, in this order. Options under OPT_OUTPUT never change a figure, so results
- * do not echo them. */
+/* Sections of the help, in this order. Options from OPT_CHECKS on never change a figure, so results do
+ * not echo them, and they never hold lists for a sweep. */
 enum option_section {
     OPT_TRACE,
     OPT_GENERATOR,
@@ -58,6 +58,7 @@ enum option_section {
     OPT_STEP_TIME,
     OPT_CACHE,
     OPT_MEASURE,
+    OPT_CHECKS,
     OPT_OUTPUT,
     OPT_SECTIONS
 };

@@ -14,9 +14,12 @@ struct optset *optset_create(uint32_t command, bool many);
 void optset_destroy(struct optset *set); /* NULL is fine */
 
 /* Reads a command line (argv without program and command names). What is not an option is left in argv[0..n),
- * in order; *rest = n. `--` ends the options. Reads the file of --config too; the command line wins over it. */
+ * in order; *rest = n. `--` ends the options. */
 int optset_args(struct optset *set, int argc, char **argv, int *rest, struct err *err);
-/* Reads a configuration file: NAME = VALUE, ';' or '#' for comments. A section named like a command
+/* Call it last: reads the file that --config names (the command line wins over it), and checks what concerns
+ * several options: known policies, options of policies that are not there, two sizes for one pool. */
+int optset_finish(struct optset *set, struct err *err);
+/* Reads a configuration file into what is not given yet: NAME = VALUE, ';' or '#' for comments. A section named like a command
  * holds for that command only; other sections are mere headings. Errors begin with file:line. */
 int optset_config(struct optset *set, const char *path, struct err *err);
 /* The same from memory; `path` is what messages call it. */
@@ -33,6 +36,8 @@ uint32_t optset_command(const struct optset *set);
 const char *optset_text(const struct optset *set, const char *name);
 /* Whether the user gave it. */
 bool optset_given(const struct optset *set, const char *name);
+/* Whether the option has a meaning in this set: an option of a policy has one when a named policy has it. */
+bool optset_applies(const struct optset *set, const struct option_spec *spec);
 /* The values that were given or the default; count 0 when unset. Owned by the set. */
 struct opt_list optset_values(const struct optset *set, const struct option_spec *spec);
 /* Puts where the option came from before an error's message: `--block-size: ` or `file:3: block-size: `. */
