@@ -33,6 +33,10 @@ struct command {
 /* All commands, in name order. */
 size_t command_count(void);
 const struct command *command_at(size_t i);
+/* Runs what the arguments of main() say. An exit status, or -1 with err. Changes the order of argv. */
+int command_main(int argc, char **argv, struct err *err);
+/* Flushes and closes stdout. -1 with err when anything written to it was lost. */
+int command_flush_stdout(struct err *err);
 /* Prints the help of a command to stdout, 80 columns wide. words: "run", "trace gen". */
 void command_help(const struct command *command, const char *words);
 /* The help of the program. */

@@ -80,15 +80,22 @@ enum option_kind {
 };
 
 /* A part of a trace: of its requests or of its time. */
+enum opt_extent_kind { OPT_EXTENT_NONE, OPT_EXTENT_SHARE, OPT_EXTENT_TIME };
 struct opt_extent {
-    enum { OPT_EXTENT_NONE, OPT_EXTENT_SHARE, OPT_EXTENT_TIME } kind;
+    enum opt_extent_kind kind;
     uint64_t share_millionths; /* of the requests, 0..1,000,000; exact */
     uint64_t time_ns;
 };
 
 /* What max_tokens a request is said to have declared (design: --declared-output). */
+enum opt_declared_kind {
+    OPT_DECLARED_MAX,
+    OPT_DECLARED_EXACT,
+    OPT_DECLARED_COLUMN,
+    OPT_DECLARED_FACTOR
+};
 struct opt_declared {
-    enum { OPT_DECLARED_MAX, OPT_DECLARED_EXACT, OPT_DECLARED_COLUMN, OPT_DECLARED_FACTOR } kind;
+    enum opt_declared_kind kind;
     uint64_t factor_millionths; /* for FACTOR: declared = output tokens * this / 10^6; exact */
 };
 
