@@ -374,7 +374,7 @@ int options_resolve(const struct optset *set, struct options *options, struct er
 {
     *options = (struct options){0};
     for (size_t i = 0; i < BUILT_INS; i++)
-        if (field_resolve(set, &BUILT_IN[i], (char *)options + BUILT_IN[i].offset, err) != 0)
+        if (field_resolve(set, option_at(i), (char *)options + BUILT_IN[i].offset, err) != 0)
             return -1;
     return options->policy ? policy_resolve(set, options, err) : 0;
 }

@@ -216,7 +216,7 @@ static int option_argument(struct optset *set, int argc, char **argv, int *i, st
         value = "yes";
     } else if (!value) {
         if (*i + 1 >= argc || strncmp(argv[*i + 1], "--", 2) == 0)
-            return err_set(err, ERR_USAGE, "--%s: needs a value, %s", name, spec->unit);
+            return err_set(err, ERR_USAGE, "--%s: needs a value (%s)", name, spec->unit);
         value = argv[++*i];
     }
     if (optset_add(set, negated ? negated : spec, value, false, 0, err) == 0) return 0;
