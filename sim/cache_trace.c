@@ -55,8 +55,9 @@ static int reserve(struct cache_trace *trace, uint64_t n, struct err *err)
     if (requests == NULL)
         return err_set(err, ERR_FAILED, "out of memory at request %" PRIu64, trace->request_count);
     trace->requests = requests;
-    blocks = grown(trace->blocks, trace->block_count, n, &trace->block_room, sizeof *trace->blocks);
-    if (blocks == NULL && n > 0)
+    blocks = grown(trace->blocks, trace->block_count, n + 1, &trace->block_room,
+                   sizeof *trace->blocks); /* + 1: never NULL, even when no request has a block */
+    if (blocks == NULL)
         return err_set(err, ERR_FAILED, "out of memory for %" PRIu64 " block references",
                        trace->block_count + n);
     trace->blocks = blocks;
