@@ -11,10 +11,12 @@
 /* Largest token count of one request, and largest time: beyond these a value is a mistake. */
 #define WL_TOKENS_MAX ((uint64_t)1 << 32)
 #define WL_TIME_NS_MAX ((uint64_t)1 << 62)
+#define WL_SAMPLES_MAX 65536
 
 /* A run of tokens: first, first + 1, ... of a name space. Two tokens are equal exactly if name space
  * and number are. Token ids and content ids are in space 0 (id h of k tokens is the run
  * h*k .. h*k+k-1; where that would pass 2^63, h itself is the space, first is 0). */
+#define WL_SPACE_UNIQUE 1 /* tokens that occur in one request only (a prompt's tail without an id) */
 struct wl_span {
     uint64_t space;
     uint64_t first;
