@@ -1,0 +1,701 @@
+#include "sim/engine.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocator/kv_check.h"
+#include "sim/engine_core.h"
+
+const char *const event_names[EVENT_KIND_COUNT] = {
+    [EVENT_ARRIVE] = "arrive",
+    [EVENT_REJECT] = "reject",
+    [EVENT_UNSERVABLE] = "unservable",
+    [EVENT_ADMIT] = "admit",
+    [EVENT_GROW] = "grow",
+    [EVENT_REFUSE] = "refuse",
+    [EVENT_PREEMPT] = "preempt",
+    [EVENT_FORK] = "fork",
+    [EVENT_EVICT] = "evict",
+    [EVENT_COPY] = "copy",
+    [EVENT_FIRST_TOKEN] = "first_token",
+    [EVENT_FINISH] = "finish",
+    [EVENT_ABORT] = "abort",
+};
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --- small tools ---------------------------------------------------------------------------- */
+
+void request_list_append(struct request_list *list, struct sim_request *r)
+{
+    r->prev = list->tail;
+    r->next = NULL;
+    if (list->tail) list->tail->next = r;
+    else list->head = r;
+    list->tail = r;
+    list->count++;
+}
+
+void request_list_push_front(struct request_list *list, struct sim_request *r)
+{
+    r->prev = NULL;
+    r->next = list->head;
+    if (list->head) list->head->prev = r;
+    else list->tail = r;
+    list->head = r;
+    list->count++;
+}
+
+void request_list_remove(struct request_list *list, struct sim_request *r)
+{
+    if (r->prev) r->prev->next = r->next;
+    else list->head = r->next;
+    if (r->next) r->next->prev = r->prev;
+    else list->tail = r->prev;
+    r->prev = r->next = NULL;
+    list->count--;
+}
+
+void *engine_grow_array(struct engine *e, void *items, size_t count, size_t *capacity,
+                        size_t item_bytes)
+{
+    size_t wanted = *capacity ? *capacity * 2 : 64;
+    assert(count <= wanted);
+    void *grown = realloc(items, wanted * item_bytes);
+    if (!grown) {
+        e->out_of_memory = true;
+        return NULL;
+    }
+    *capacity = wanted;
+    return grown;
+}
+
+static void array_add(struct engine *e, struct request_array *a, struct sim_request *r)
+{
+    if (a->count == a->capacity) {
+        struct sim_request **grown =
+            engine_grow_array(e, a->items, a->count, &a->capacity, sizeof *grown);
+        if (!grown) return;
+        a->items = grown;
+    }
+    a->items[a->count++] = r;
+}
+
+void engine_event(struct engine *e, enum event_kind kind, const struct sim_request *r, uint64_t a,
+                  uint64_t b)
+{
+    if (e->config.hooks.event) e->config.hooks.event(e->config.hooks.context, e->now, kind, r, a, b);
+}
+
+const char *sim_request_name(const struct sim_request *r, char *buffer, size_t bytes)
+{
+    if (r->id) return r->id;
+    snprintf(buffer, bytes, "%llu", (unsigned long long)r->index);
+    return buffer;
+}
+
+uint64_t sim_request_index(const struct sim_request *r)
+{
+    return r->index;
+}
+
+/* --- creation ------------------------------------------------------------------------------- */
+
+static bool window_open(const struct engine *e)
+{
+    return e->now >= e->accounting.window_begin && e->now < e->accounting.window_end;
+}
+
+static void on_evicted(void *context, kv_block block, uint64_t key)
+{
+    struct engine *e = context;
+    (void)key;
+    if (window_open(e)) e->stats.evictions++;
+    if (e->config.hooks.step) {
+        if (e->evict_log_count == e->evict_log_capacity) {
+            kv_block *grown = engine_grow_array(e, e->evict_log, e->evict_log_count,
+                                                &e->evict_log_capacity, sizeof *grown);
+            if (!grown) return;
+            e->evict_log = grown;
+        }
+        e->evict_log[e->evict_log_count++] = block;
+    }
+    engine_event(e, EVENT_EVICT, NULL, block, 0);
+}
+
+static void on_copied(void *context, kv_block from, kv_block to)
+{
+    struct engine *e = context;
+    if (window_open(e)) e->stats.copies++;
+    engine_event(e, EVENT_COPY, NULL, from, to);
+}
+
+static void on_episode_closed(void *context, const struct episode *episode, uint64_t end)
+{
+    struct engine *e = context;
+    const struct sim_request *r =
+        (const void *)((const char *)episode - offsetof(struct sim_request, episode));
+    char name[24];
+    e->config.hooks.episode(e->config.hooks.context, episode,
+                            sim_request_name(r, name, sizeof name), end);
+}
+
+static int make_policy(struct engine *e, struct err *err)
+{
+    struct kv_observer observer = {.context = e, .evicted = on_evicted, .copied = on_copied};
+    const struct kv_policy_ops *ops = e->config.policy;
+    char why[400] = "out of memory";
+    e->policy = ops->create(&e->config.geometry, e->config.policy_values, &observer, why, sizeof why);
+    if (!e->policy) return err_set(err, ERR_USAGE, "policy %s: %s", ops->name, why);
+    e->caches = (ops->flags & KV_CACHES) != 0;
+    if (e->config.check_every == 0) return 0;
+    struct kv_policy *wrapped =
+        kv_check_wrap(e->policy, &e->config.geometry, e->config.check_every, NULL, NULL);
+    if (!wrapped) return err_set(err, ERR_FAILED, "out of memory");
+    e->policy = wrapped;
+    return 0;
+}
+
+static int make_sequences(struct engine *e, struct err *err)
+{
+    uint32_t count = e->config.geometry.max_seqs;
+    e->free_seqs = malloc(count * sizeof *e->free_seqs);
+    if (!e->free_seqs) return err_set(err, ERR_FAILED, "out of memory");
+    for (uint32_t i = 0; i < count; i++) e->free_seqs[i].index = count - 1 - i;
+    e->free_seq_count = count;
+    return 0;
+}
+
+static int check_config(const struct engine_config *c, struct err *err)
+{
+    if (!c->scheduler->serial && !c->chunked_prefill &&
+        c->max_num_batched_tokens < c->max_model_len) {
+        return err_set(err, ERR_USAGE,
+                       "max-num-batched-tokens: found %llu, expected at least max-model-len, %llu, "
+                       "when chunked prefill is off",
+                       (unsigned long long)c->max_num_batched_tokens,
+                       (unsigned long long)c->max_model_len);
+    }
+    return 0;
+}
+
+struct engine *engine_create(const struct engine_config *config, struct err *err)
+{
+    if (check_config(config, err)) return NULL;
+    struct engine *e = calloc(1, sizeof *e);
+    if (!e) {
+        err_set(err, ERR_FAILED, "out of memory");
+        return NULL;
+    }
+    e->config = *config;
+    e->config.geometry.max_seq_tokens = config->max_model_len;
+    /* A serial run has one request at a time, with all its samples. */
+    e->config.geometry.max_seqs = config->scheduler->serial ? SAMPLES_MAX
+                                                            : (uint32_t)config->max_num_seqs;
+    if (make_policy(e, err) || make_sequences(e, err)) {
+        engine_destroy(e);
+        return NULL;
+    }
+    e->shared = e->caches ? shared_prefix_create() : NULL;
+    if (e->caches && !e->shared) {
+        err_set(err, ERR_FAILED, "out of memory");
+        engine_destroy(e);
+        return NULL;
+    }
+    accounting_init(&e->accounting, e->policy, &e->config.geometry);
+    e->accounting.stretch = config->hooks.stretch;
+    e->accounting.stretch_context = config->hooks.context;
+    e->refusals.closed = config->hooks.episode ? on_episode_closed : NULL;
+    e->refusals.closed_context = e;
+    e->accounting.window_begin = e->refusals.window_begin = config->window_begin;
+    e->accounting.window_end = e->refusals.window_end = config->window_end;
+    quantiles_init(&e->stats.ttft_ns);
+    quantiles_init(&e->stats.tpot_ns);
+    quantiles_init(&e->stats.e2e_ns);
+    return e;
+}
+
+static void destroy_request(struct sim_request *r)
+{
+    free(r->keys);
+    free(r->spans);
+    free(r->final_spans);
+    free(r->id);
+    if (r->seqs != &r->one_seq) free(r->seqs);
+}
+
+void engine_destroy(struct engine *e)
+{
+    if (!e) return;
+    struct request_list *lists[] = {&e->waiting, &e->running};
+    for (size_t i = 0; i < 2; i++) {
+        while (lists[i]->head) {
+            struct sim_request *r = lists[i]->head;
+            request_list_remove(lists[i], r);
+            destroy_request(r);
+            free(r);
+        }
+    }
+    while (e->free_requests) {
+        struct sim_request *next = e->free_requests->next;
+        free(e->free_requests);
+        e->free_requests = next;
+    }
+    shared_prefix_destroy(e->shared);
+    kv_destroy(e->policy);
+    quantiles_release(&e->stats.ttft_ns);
+    quantiles_release(&e->stats.tpot_ns);
+    quantiles_release(&e->stats.e2e_ns);
+    free(e->free_seqs);
+    free(e->scheduled);
+    free(e->preempted.items);
+    free(e->finished.items);
+    free(e->rejected.items);
+    free(e->block_log);
+    free(e->evict_log);
+    free(e->aborts);
+    free(e);
+}
+
+struct engine_stats *engine_stats(struct engine *e)
+{
+    return &e->stats;
+}
+
+const struct accounting *engine_accounting(const struct engine *e)
+{
+    return &e->accounting;
+}
+
+struct kv_policy *engine_policy(struct engine *e)
+{
+    return e->policy;
+}
+
+/* --- arrivals and aborts -------------------------------------------------------------------- */
+
+static bool abort_before(const struct abort_entry *a, const struct abort_entry *b)
+{
+    return a->time != b->time ? a->time < b->time : a->index < b->index;
+}
+
+static void abort_push(struct engine *e, struct sim_request *r)
+{
+    if (e->abort_count == e->abort_capacity) {
+        struct abort_entry *grown = engine_grow_array(e, e->aborts, e->abort_count,
+                                                      &e->abort_capacity, sizeof *grown);
+        if (!grown) return;
+        e->aborts = grown;
+    }
+    struct abort_entry entry = {.time = r->abort_ns, .index = r->index, .request = r};
+    size_t i = e->abort_count++;
+    for (; i > 0 && abort_before(&entry, &e->aborts[(i - 1) / 2]); i = (i - 1) / 2) {
+        e->aborts[i] = e->aborts[(i - 1) / 2];
+    }
+    e->aborts[i] = entry;
+}
+
+static struct abort_entry abort_pop(struct engine *e)
+{
+    struct abort_entry top = e->aborts[0], last = e->aborts[--e->abort_count];
+    size_t i = 0, child;
+    while ((child = 2 * i + 1) < e->abort_count) {
+        if (child + 1 < e->abort_count && abort_before(&e->aborts[child + 1], &e->aborts[child])) {
+            child++;
+        }
+        if (!abort_before(&e->aborts[child], &last)) break;
+        e->aborts[i] = e->aborts[child];
+        i = child;
+    }
+    e->aborts[i] = last;
+    return top;
+}
+
+/* Clients that have left by now. A request that ended first is not its own any more: storage is
+ * reused, so the number is compared too. */
+static void apply_aborts(struct engine *e)
+{
+    while (e->abort_count > 0 && e->aborts[0].time <= e->now) {
+        struct abort_entry entry = abort_pop(e);
+        struct sim_request *r = entry.request;
+        if (r->state == REQUEST_GONE || r->index != entry.index) continue;
+        e->stats.aborted++;
+        engine_event(e, EVENT_ABORT, r, 0, 0);
+        engine_drop(e, r);
+    }
+}
+
+static uint64_t declared_limit(const struct engine *e, const struct wl_request *from)
+{
+    const struct engine_config *c = &e->config;
+    uint64_t most = c->max_model_len > from->prompt_tokens ? c->max_model_len - from->prompt_tokens
+                                                           : 1;
+    uint64_t limit = most;
+    if (c->declared_output == DECLARED_EXACT) limit = from->output_tokens;
+    if (c->declared_output == DECLARED_COLUMN && from->max_tokens != WL_NONE) {
+        limit = from->max_tokens;
+    }
+    if (c->declared_output == DECLARED_FACTOR) {
+        u128 scaled = ((u128)from->output_tokens * c->declared_factor_millionths + 999999) / 1000000;
+        limit = scaled > most ? most : (uint64_t)scaled;
+    }
+    if (limit < 1) limit = 1;
+    return min_u64(limit, most);
+}
+
+static struct sim_request *take_request(struct engine *e)
+{
+    struct sim_request *r = e->free_requests;
+    if (r) {
+        e->free_requests = r->next;
+        memset(r, 0, sizeof *r);
+        return r;
+    }
+    r = calloc(1, sizeof *r);
+    if (!r) e->out_of_memory = true;
+    return r;
+}
+
+static void give_request(struct engine *e, struct sim_request *r)
+{
+    destroy_request(r);
+    r->keys = NULL;
+    r->spans = r->final_spans = NULL;
+    r->id = NULL;
+    r->seqs = NULL;
+    r->state = REQUEST_GONE;
+    r->next = e->free_requests;
+    e->free_requests = r;
+}
+
+void engine_drop(struct engine *e, struct sim_request *r)
+{
+    if (r->state == REQUEST_RUNNING) {
+        engine_release_memory(e, r);
+    } else if (r->state == REQUEST_WAITING) {
+        refusals_close(&e->refusals, &r->episode, e->now);
+        request_list_remove(&e->waiting, r);
+        if (e->probe_request == r) e->probe.present = false;
+    }
+    if (r->cursor_open) {
+        shared_cursor_end(e->shared, &r->cursor);
+        shared_cursor_end(e->shared, &r->final_cursor);
+    }
+    give_request(e, r);
+}
+
+/* Lengths after the cuts that the model and the client's limit make. */
+static void set_lengths(struct engine *e, struct sim_request *r, const struct wl_request *from)
+{
+    uint64_t declared = declared_limit(e, from);
+    r->prompt_tokens = from->prompt_tokens;
+    r->output_tokens = min_u64(from->output_tokens, declared);
+    if (r->output_tokens < from->output_tokens) e->stats.length_capped++;
+    uint64_t written = r->output_tokens > 0 ? r->output_tokens - 1 : 0;
+    r->kv = (struct kv_request){
+        .prompt_tokens = r->prompt_tokens,
+        .max_tokens = declared,
+        .output_tokens = r->output_tokens,
+        .final_tokens = r->prompt_tokens + written,
+        .samples = from->samples,
+    };
+}
+
+/* More samples than can ever run or be scheduled together. */
+static bool samples_never_fit(const struct engine *e, uint32_t samples)
+{
+    if (samples > e->config.geometry.max_seqs) return true;
+    return !e->config.scheduler->serial && samples > e->config.max_num_batched_tokens;
+}
+
+struct sim_request *engine_arrive(struct engine *e, const struct wl_request *from)
+{
+    struct sim_request *r = take_request(e);
+    if (!r) return NULL;
+    e->stats.requests++;
+    r->state = REQUEST_GONE;
+    r->index = from->index;
+    r->arrival_ns = from->arrival_ns;
+    r->abort_ns = from->abort_ns;
+    r->priority = from->priority;
+    r->seqs = &r->one_seq;
+    r->kv.samples = from->samples;
+    if (from->id && !(r->id = strdup(from->id))) e->out_of_memory = true;
+    engine_event(e, EVENT_ARRIVE, r, from->prompt_tokens, from->output_tokens);
+    if (from->prompt_tokens == 0 || from->prompt_tokens >= e->config.max_model_len) {
+        e->stats.rejected++;
+        engine_event(e, EVENT_REJECT, r, 0, 0);
+        if (e->config.hooks.step) array_add(e, &e->rejected, r); /* freed after its step's line */
+        else give_request(e, r);
+        return NULL;
+    }
+    set_lengths(e, r, from);
+    if (samples_never_fit(e, from->samples)) {
+        if (e->stats.unservable_example[0] == '\0') {
+            snprintf(e->stats.unservable_example, sizeof e->stats.unservable_example,
+                     "request %llu needs %u of %llu sequences", (unsigned long long)r->index,
+                     (unsigned)from->samples,
+                     (unsigned long long)min_u64(e->config.geometry.max_seqs,
+                                                 e->config.max_num_batched_tokens));
+        }
+        e->stats.unservable++;
+        engine_event(e, EVENT_UNSERVABLE, r, 0, 0);
+        give_request(e, r);
+        return NULL;
+    }
+    if (from->samples > 1) {
+        r->seqs = calloc(from->samples, sizeof *r->seqs);
+        if (!r->seqs) e->out_of_memory = true;
+    }
+    engine_take_content(e, r, from);
+    return r;
+}
+
+/* --- the end of a step ---------------------------------------------------------------------- */
+
+static void add_sample(struct engine *e, struct quantiles *q, uint64_t value)
+{
+    if (quantiles_add(q, value)) e->out_of_memory = true;
+}
+
+static void finish_request(struct engine *e, struct sim_request *r)
+{
+    e->stats.finished++;
+    if (r->in_window && r->output_tokens > 0) {
+        add_sample(e, &e->stats.e2e_ns, e->now - r->arrival_ns);
+        if (r->output_tokens >= 2) {
+            add_sample(e, &e->stats.tpot_ns,
+                       (e->now - r->first_token_ns) / (r->output_tokens - 1));
+        }
+    }
+    engine_event(e, EVENT_FINISH, r, 0, 0);
+    engine_release_memory(e, r);
+    array_add(e, &e->finished, r); /* dropped after the step's line is written */
+}
+
+/* All of the request's known tokens are computed: a new one comes out, for each sample. */
+static void yield_token(struct engine *e, struct sim_request *r)
+{
+    if (r->output_tokens > 0) {
+        if (r->outputs == 0) {
+            r->first_token_ns = e->now;
+            if (r->in_window) add_sample(e, &e->stats.ttft_ns, e->now - r->arrival_ns);
+            engine_event(e, EVENT_FIRST_TOKEN, r, 0, 0);
+        }
+        r->outputs++;
+        if (window_open(e) || e->now == e->accounting.window_end) {
+            e->stats.output_tokens += r->kv.samples;
+        }
+    }
+    if (r->outputs == r->output_tokens) finish_request(e, r);
+}
+
+static void end_step(struct engine *e)
+{
+    for (size_t i = 0; i < e->scheduled_count; i++) {
+        struct sim_request *r = e->scheduled[i].request;
+        r->computed = r->filled;
+        bool prompt_done = !r->forked && r->computed == r->prompt_tokens;
+        if (r->computed == r->prompt_tokens + r->outputs) yield_token(e, r);
+        if (prompt_done && r->kv.samples > 1 && r->state == REQUEST_RUNNING) engine_fork(e, r);
+    }
+}
+
+/* --- the loop ------------------------------------------------------------------------------- */
+
+static uint64_t step_duration(const struct engine *e)
+{
+    struct step_work work = {0};
+    if (e->config.step_time.kind == STEP_TIME_UNIT) return e->config.step_time.step_ns;
+    for (size_t i = 0; i < e->scheduled_count; i++) {
+        const struct scheduled *s = &e->scheduled[i];
+        uint64_t kv = s->computed_before + s->new_tokens, q = s->new_tokens;
+        if (q == 1) {
+            work.decode_seqs += s->width;
+            work.decode_context_tokens += s->width * kv;
+        } else {
+            work.prefill_tokens += s->width * q;
+            work.prefill_pairs +=
+                s->width * ((u128)q * (kv - q) + (u128)q * (q + 1) / 2);
+        }
+        if (kv == request_target(s->request)) work.logit_seqs += s->request->kv.samples;
+    }
+    return step_time_ns(&e->config.step_time, &work);
+}
+
+static uint64_t held_units(const struct engine *e)
+{
+    struct kv_facts facts;
+    kv_get_facts(e->policy, &facts);
+    return facts.held_bytes / e->policy->unit_bytes;
+}
+
+static uint64_t free_units(const struct engine *e)
+{
+    struct kv_facts facts;
+    kv_get_facts(e->policy, &facts);
+    return (facts.free_bytes + facts.cached_bytes) / e->policy->unit_bytes;
+}
+
+static void clear_step(struct engine *e)
+{
+    e->scheduled_count = 0;
+    e->preempted.count = 0;
+    e->block_log_count = e->evict_log_count = 0;
+    e->step_queries = e->step_hits = 0;
+    e->refused = e->head_refused_though_free = false;
+    e->probe.present = false;
+    e->probe_request = NULL;
+}
+
+static void drop_all(struct engine *e, struct request_array *a)
+{
+    for (size_t i = 0; i < a->count; i++) engine_drop(e, a->items[i]);
+    a->count = 0;
+}
+
+static void report_step(struct engine *e, uint64_t free_after_schedule, uint64_t begin)
+{
+    if (e->config.hooks.step) {
+        struct step_view view = {
+            .step = e->stats.steps,
+            .time_ns = begin,
+            .duration_ns = e->now - begin,
+            .scheduled = e->scheduled,
+            .scheduled_count = e->scheduled_count,
+            .block_log = e->block_log,
+            .preempted = e->preempted.items,
+            .preempted_count = e->preempted.count,
+            .finished = e->finished.items,
+            .finished_count = e->finished.count,
+            .rejected = e->rejected.items,
+            .rejected_count = e->rejected.count,
+            .evicted = e->evict_log,
+            .evicted_count = e->evict_log_count,
+            .running = e->running.count,
+            .waiting = e->waiting.count,
+            .free_after_schedule_units = free_after_schedule,
+            .free_units = free_units(e),
+            .queries = e->step_queries,
+            .hits = e->step_hits,
+        };
+        e->config.hooks.step(e->config.hooks.context, &view);
+    }
+    drop_all(e, &e->finished);
+    drop_all(e, &e->rejected);
+}
+
+static void count_step(struct engine *e, uint64_t duration)
+{
+    uint64_t held = held_units(e);
+    if (held > e->stats.peak_held_units) e->stats.peak_held_units = held;
+    if (!window_open(e)) return;
+    e->stats.window_steps++;
+    e->stats.window_ns += duration;
+    if (e->head_refused_though_free) {
+        e->stats.head_refused_steps++;
+        e->stats.head_refused_time += duration;
+    }
+}
+
+/* One pass and the step that follows. Returns false when the run cannot go on. */
+static bool run_step(struct engine *e, bool more_arrivals)
+{
+    clear_step(e);
+    e->config.scheduler->pass(e);
+    bool idle = e->scheduled_count == 0 && e->preempted.count == 0;
+    if (idle && e->waiting.count + e->running.count == 0) {
+        accounting_set(&e->accounting, 0, false, NULL);
+        drop_all(e, &e->rejected);
+        return true; /* every waiting request got a verdict: no step */
+    }
+    uint64_t begin = e->now, duration = step_duration(e);
+    uint64_t free_after_schedule = free_units(e);
+    accounting_set(&e->accounting, e->running_seqs, e->refused, &e->probe);
+    count_step(e, duration);
+    e->now += duration;
+    accounting_advance(&e->accounting, e->now);
+    end_step(e);
+    accounting_set(&e->accounting, e->running_seqs, false, NULL);
+    report_step(e, free_after_schedule, begin);
+    e->stats.steps++;
+    if (idle && !more_arrivals) {
+        e->stats.stalled = true;
+        return false;
+    }
+    if (e->config.max_steps > 0 && e->stats.steps >= e->config.max_steps) {
+        e->stats.max_steps_reached = e->waiting.count + e->running.count > 0 || more_arrivals;
+        return false;
+    }
+    return true;
+}
+
+static void start_clock(struct engine *e, uint64_t first_arrival_ns)
+{
+    e->started = true;
+    e->now = e->accounting.time = first_arrival_ns;
+    if (e->accounting.window_begin < first_arrival_ns) {
+        e->accounting.window_begin = e->refusals.window_begin = first_arrival_ns;
+    }
+}
+
+static void add_arrival(struct engine *e, const struct wl_request *from)
+{
+    struct sim_request *r = engine_arrive(e, from);
+    if (!r) return;
+    r->in_window = r->arrival_ns >= e->accounting.window_begin &&
+                   r->arrival_ns < e->accounting.window_end;
+    r->state = REQUEST_WAITING;
+    request_list_append(&e->waiting, r);
+    if (r->abort_ns != WL_NONE) abort_push(e, r);
+}
+
+/* The plain loop: every step is simulated on its own. */
+static int run_steps(struct engine *e, struct wl_source *source)
+{
+    struct wl_request next;
+    int more = wl_next(source, &next, e->err);
+    uint64_t begin_ns = more == 1 ? next.arrival_ns : 0;
+    while (more == 1 || e->waiting.count + e->running.count > 0) {
+        if (e->waiting.count + e->running.count == 0) {
+            if (!e->started) start_clock(e, next.arrival_ns);
+            if (next.arrival_ns > e->now) e->now = next.arrival_ns;
+            accounting_advance(&e->accounting, e->now);
+        }
+        while (more == 1 && next.arrival_ns <= e->now) {
+            add_arrival(e, &next);
+            more = wl_next(source, &next, e->err);
+        }
+        if (more < 0) return -1;
+        apply_aborts(e);
+        if (e->now > WL_TIME_NS_MAX) {
+            return err_set(e->err, ERR_FAILED, "simulated time passed 2^62 ns at step %llu",
+                           (unsigned long long)e->stats.steps);
+        }
+        if (e->out_of_memory) return err_set(e->err, ERR_FAILED, "out of memory");
+        if (e->waiting.count + e->running.count == 0) {
+            drop_all(e, &e->rejected);
+            continue;
+        }
+        if (!run_step(e, more == 1)) break;
+    }
+    if (more < 0) return -1;
+    e->stats.simulated_ns = e->now - begin_ns;
+    return 0;
+}
+
+int engine_run(struct engine *e, struct wl_source *source, struct err *err)
+{
+    e->err = err;
+    int status = e->config.scheduler->serial ? engine_run_serial(e, source) : run_steps(e, source);
+    if (status) return -1;
+    if (e->out_of_memory) return err_set(err, ERR_FAILED, "out of memory");
+    e->stats.refusals = e->refusals.totals;
+    return 0;
+}

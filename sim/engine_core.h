@@ -1,0 +1,153 @@
+/* Inside of the engine, for its own files and for schedulers. */
+#ifndef PAGESIM_ENGINE_CORE_H
+#define PAGESIM_ENGINE_CORE_H
+
+#include "sim/engine.h"
+#include "sim/shared_prefix.h"
+
+enum request_state { REQUEST_WAITING, REQUEST_RUNNING, REQUEST_GONE };
+
+/* A request between its arrival and its end. Hot fields first. */
+struct sim_request {
+    struct sim_request *prev, *next; /* in its queue */
+    uint64_t computed;   /* tokens of each filled sequence whose KV is there */
+    uint64_t filled;     /* the same plus what the present step computes */
+    uint64_t outputs;    /* output tokens so far, of each sample */
+    uint64_t keyed_tokens; /* cached content: blocks below this may get keys */
+    uint64_t prompt_tokens, output_tokens; /* L; O after all cuts */
+    enum request_state state;
+    bool forked;         /* its samples have their own sequences filled */
+    bool ever_admitted, ever_preempted, counted_refusal, in_window;
+    kv_seq *seqs;        /* kv.samples of them while it runs */
+    kv_seq one_seq;      /* what seqs points to for one sample */
+    uint64_t **keys;     /* per sample: content keys of its blocks; NULL: none yet */
+    uint64_t key_blocks;
+    struct account account;
+    struct kv_request kv;
+
+    uint64_t index;
+    int64_t priority;
+    uint64_t arrival_ns, abort_ns, first_token_ns;
+    uint64_t solitary_outputs; /* outputs at its last refusal while it ran alone, plus 1; 0: none */
+    struct episode episode;
+    uint64_t slot_episode_begin; /* waits for a sequence slot since, plus 1; 0: not */
+
+    bool has_content;
+    struct wl_span *spans;     /* prompt, then known output */
+    size_t prompt_spans, span_count;
+    uint64_t span_tokens;
+    struct wl_span *final_spans; /* cache_output trace: the content at the end, or NULL */
+    size_t final_span_count;
+    uint64_t final_span_tokens;
+    bool cursor_open;
+    struct shared_cursor cursor, final_cursor;
+    char *id;
+};
+
+struct request_list {
+    struct sim_request *head, *tail;
+    uint64_t count;
+};
+void request_list_append(struct request_list *list, struct sim_request *request);
+void request_list_push_front(struct request_list *list, struct sim_request *request);
+void request_list_remove(struct request_list *list, struct sim_request *request);
+
+struct request_array {
+    struct sim_request **items;
+    size_t count, capacity;
+};
+
+struct engine {
+    struct engine_config config;
+    struct kv_policy *policy;
+    struct accounting accounting;
+    struct refusals refusals;
+    struct engine_stats stats;
+    struct shared_prefix *shared; /* NULL unless the policy caches */
+    bool caches;
+
+    uint64_t now;
+    struct request_list waiting, running;
+    uint64_t running_seqs;
+    kv_seq *free_seqs; /* stack, lowest number on top */
+    uint64_t free_seq_count;
+
+    /* Of the present pass and step. */
+    bool refused;          /* a demand was refused for want of memory */
+    bool head_refused_though_free;
+    struct probe probe;
+    struct sim_request *probe_request;
+    struct scheduled *scheduled;
+    size_t scheduled_count, scheduled_capacity;
+    struct request_array preempted, finished, rejected;
+    kv_block *block_log, *evict_log;
+    size_t block_log_count, block_log_capacity, evict_log_count, evict_log_capacity;
+    uint64_t step_queries, step_hits;
+
+    struct abort_entry {
+        uint64_t time, index;
+        struct sim_request *request;
+    } *aborts; /* binary heap by (time, index) */
+    size_t abort_count, abort_capacity;
+    struct sim_request *free_requests;
+
+    bool started;      /* the first request has arrived */
+    bool out_of_memory; /* the process's own: noticed in a place that cannot report it */
+    struct err *err;
+};
+
+/* A scheduler, under its name. `pass` makes one scheduling pass at engine->now. A scheduler with `serial`
+ * takes requests strictly one after another, in zero time; it has no pass. */
+struct scheduler {
+    const char *name, *summary, *source;
+    bool serial;
+    double default_watermark;
+    void (*pass)(struct engine *engine);
+};
+const struct scheduler *scheduler_find(const char *name);
+size_t scheduler_count(void);
+const struct scheduler *scheduler_at(size_t i);
+
+/* Services for schedulers (engine_memory.c). */
+
+/* Tokens that the request's next phase has to compute in all: the prompt alone before a fork, else
+ * prompt plus output so far. */
+uint64_t request_target(const struct sim_request *request);
+/* Sequences that compute tokens in the next step: 1 before a fork. */
+uint32_t request_width(const struct sim_request *request);
+
+/* Looks a waiting request up in the cache; counts as the rule set says. hit is all zero without one. */
+void engine_lookup(struct engine *engine, struct sim_request *request, struct kv_hit *hit);
+/* Admits the head of the queue with n tokens of work, or books the refusal. KV_NEVER_FITS: a verdict is
+ * due. On KV_OK it is the last of the running ones. */
+enum kv_status engine_admit(struct engine *engine, struct sim_request *request,
+                            const struct kv_hit *hit, uint64_t new_tokens);
+/* Grows a running request by n tokens of each sequence, or books the refusal. */
+bool engine_extend(struct engine *engine, struct sim_request *request, uint64_t new_tokens);
+/* Puts a running request, all memory given back, at the head of the waiting queue. */
+void engine_preempt(struct engine *engine, struct sim_request *request);
+/* Ends the request with the verdict unservable; it may be waiting or running. */
+void engine_unservable(struct engine *engine, struct sim_request *request, bool outgrew_pool);
+/* The request runs alone and was refused: true when it can never go on. */
+bool engine_outgrew_pool(struct engine *engine, struct sim_request *request);
+/* The head of the queue waits for a place among max_num_seqs. */
+void engine_slot_wait(struct engine *engine, struct sim_request *request);
+
+/* For the engine's own files. */
+void engine_take_content(struct engine *engine, struct sim_request *request,
+                         const struct wl_request *from);
+void engine_release_memory(struct engine *engine, struct sim_request *request);
+/* Ends the request wherever it is: memory back, out of its queue, storage free. */
+void engine_drop(struct engine *engine, struct sim_request *request);
+void engine_fork(struct engine *engine, struct sim_request *request);
+void engine_account(struct engine *engine, struct sim_request *request);
+void engine_event(struct engine *engine, enum event_kind kind, const struct sim_request *request,
+                  uint64_t a, uint64_t b);
+void *engine_grow_array(struct engine *engine, void *items, size_t count, size_t *capacity,
+                        size_t item_bytes);
+int engine_run_serial(struct engine *engine, struct wl_source *source);
+/* A request made from the trace's, counted and with all cuts applied; NULL when it was rejected or
+ * cannot ever be scheduled, or memory is out (engine->out_of_memory). */
+struct sim_request *engine_arrive(struct engine *engine, const struct wl_request *from);
+
+#endif

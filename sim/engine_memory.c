@@ -1,0 +1,548 @@
+/* What the engine asks of the policy: admission, growth, forks, release; and the books that go with
+ * each: accounting, refusal episodes, prefix-cache counts. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/content.h"
+#include "sim/engine_core.h"
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t above(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+uint64_t request_target(const struct sim_request *r)
+{
+    bool prompt_only = r->kv.samples > 1 && !r->forked;
+    return prompt_only ? r->prompt_tokens : r->prompt_tokens + r->outputs;
+}
+
+uint32_t request_width(const struct sim_request *r)
+{
+    return r->forked ? r->kv.samples : 1;
+}
+
+/* --- content -------------------------------------------------------------------------------- */
+
+/* Tokens that exist once get a name space of their own: of the request's prompt, of each sample. */
+static uint64_t unique_space(const struct sim_request *r, uint64_t part)
+{
+    return (uint64_t)1 << 63 | r->index << 13 | part;
+}
+#define UNIQUE_PROMPT SAMPLES_MAX
+
+static void feed_unique(struct content_cursor *cursor, struct wl_span *span, uint64_t space,
+                        uint64_t first, uint64_t count)
+{
+    if (count == 0) return;
+    *span = (struct wl_span){.space = space, .first = first, .count = count};
+    content_feed(cursor, span, 1);
+}
+
+/* Keys of sample s: known content first, then tokens of its own. cursor holds the common prompt. */
+static void sample_keys(struct sim_request *r, uint32_t s, struct content_cursor cursor,
+                        uint64_t from, uint64_t done_tokens)
+{
+    struct wl_span unique;
+    uint64_t tokens = done_tokens, count = from;
+    if (s == 0 && !r->final_spans && r->span_count > r->prompt_spans) {
+        content_feed(&cursor, r->spans + r->prompt_spans, r->span_count - r->prompt_spans);
+        count += content_next(&cursor, r->keys[s] + count, r->key_blocks - count);
+        tokens = r->span_tokens;
+    }
+    if (count == r->key_blocks) return;
+    feed_unique(&cursor, &unique, unique_space(r, s), tokens, above(r->kv.final_tokens, tokens));
+    count += content_next(&cursor, r->keys[s] + count, r->key_blocks - count);
+    assert(count == r->key_blocks);
+}
+
+/* Makes the content keys of all blocks that the request will ever fill. */
+static bool prepare_keys(struct engine *e, struct sim_request *r)
+{
+    if (r->keys) return true;
+    uint32_t samples = r->kv.samples;
+    r->key_blocks = r->kv.final_tokens / e->policy->block_tokens;
+    size_t row = r->key_blocks > 0 ? (size_t)r->key_blocks : 1;
+    r->keys = malloc(samples * sizeof *r->keys + samples * row * sizeof **r->keys);
+    if (!r->keys) {
+        e->out_of_memory = true;
+        return false;
+    }
+    uint64_t *rows = (uint64_t *)(r->keys + samples);
+    for (uint32_t s = 0; s < samples; s++) r->keys[s] = rows + s * row;
+
+    struct content_cursor cursor;
+    struct wl_span unique;
+    content_begin(&cursor, e->policy->block_tokens);
+    uint64_t common_tokens = r->prompt_tokens;
+    if (r->final_spans) {
+        content_feed(&cursor, r->final_spans, r->final_span_count);
+        common_tokens = r->final_span_tokens;
+    } else if (r->has_content) {
+        content_feed(&cursor, r->spans, r->prompt_spans);
+    } else {
+        feed_unique(&cursor, &unique, unique_space(r, UNIQUE_PROMPT), 0, r->prompt_tokens);
+    }
+    uint64_t common = content_next(&cursor, r->keys[0], r->key_blocks);
+    for (uint32_t s = 1; s < samples; s++) {
+        memcpy(r->keys[s], r->keys[0], (size_t)common * sizeof **r->keys);
+    }
+    for (uint32_t s = 0; s < samples && common < r->key_blocks; s++) {
+        sample_keys(r, s, cursor, common, common_tokens);
+    }
+    return true;
+}
+
+static uint64_t span_sum(const struct wl_span *spans, size_t count)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++) sum += spans[i].count;
+    return sum;
+}
+
+/* cache_output trace: each id of the content at the end as a run of tokens. */
+static bool take_final_ids(struct sim_request *r, const struct wl_request *from)
+{
+    r->final_spans = malloc(from->final_hash_count * sizeof *r->final_spans);
+    if (!r->final_spans) return false;
+    uint64_t k = from->trace_block_tokens;
+    for (size_t i = 0; i < from->final_hash_count; i++) {
+        uint64_t id = from->final_hash_ids[i];
+        bool fits = id <= (UINT64_MAX >> 1) / k;
+        r->final_spans[i] =
+            (struct wl_span){.space = fits ? 0 : id, .first = fits ? id * k : 0, .count = k};
+    }
+    r->final_span_count = from->final_hash_count;
+    r->final_span_tokens = r->final_span_count * k;
+    return true;
+}
+
+void engine_take_content(struct engine *e, struct sim_request *r, const struct wl_request *from)
+{
+    if (!e->caches || !from->has_content) return;
+    size_t count = from->prompt_spans + from->output_spans;
+    r->spans = malloc((count ? count : 1) * sizeof *r->spans);
+    bool ok = r->spans != NULL;
+    if (ok && e->config.cache_output == CACHE_OUTPUT_TRACE && from->final_hash_count > 0) {
+        ok = take_final_ids(r, from);
+    }
+    if (!ok) {
+        e->out_of_memory = true;
+        return;
+    }
+    memcpy(r->spans, from->prompt, from->prompt_spans * sizeof *r->spans);
+    if (from->output_spans > 0) {
+        memcpy(r->spans + from->prompt_spans, from->output,
+               from->output_spans * sizeof *r->spans);
+    }
+    r->prompt_spans = from->prompt_spans;
+    r->span_count = count;
+    r->span_tokens = span_sum(r->spans, count);
+    r->has_content = true;
+    e->stats.any_content = true;
+}
+
+/* Tells the infinite cache what the request has filled by now. */
+static void share_filled(struct engine *e, struct sim_request *r)
+{
+    if (!e->shared || !r->has_content) return;
+    if (!r->cursor_open) {
+        shared_cursor_begin(e->shared, &r->cursor);
+        shared_cursor_begin(e->shared, &r->final_cursor);
+        r->cursor_open = true;
+    }
+    bool unkeyed = e->config.cache_output == CACHE_OUTPUT_UNKEYED;
+    uint64_t known = r->final_spans || unkeyed ? r->prompt_tokens : r->span_tokens;
+    if (shared_cursor_advance(e->shared, &r->cursor, r->spans, r->span_count,
+                              min_u64(r->filled, known)) ||
+        shared_cursor_advance(e->shared, &r->final_cursor, r->final_spans, r->final_span_count,
+                              min_u64(r->filled, r->final_span_tokens))) {
+        e->out_of_memory = true;
+    }
+}
+
+/* --- look-up -------------------------------------------------------------------------------- */
+
+static void count_lookup(struct engine *e, struct sim_request *r, uint64_t tokens, uint64_t hits)
+{
+    if (r->ever_preempted) {
+        e->stats.preempted_lookups++;
+        e->stats.preempted_queries += tokens;
+        e->stats.preempted_hits += hits;
+    } else {
+        e->stats.lookups++;
+        e->stats.queries += tokens;
+        e->stats.hits += hits;
+        e->step_queries += tokens;
+        e->step_hits += hits;
+    }
+}
+
+static bool counts_every_lookup(const struct engine *e)
+{
+    return e->config.geometry.rules == KV_RULES_2026_04;
+}
+
+void engine_lookup(struct engine *e, struct sim_request *r, struct kv_hit *hit)
+{
+    memset(hit, 0, sizeof *hit);
+    if (!e->caches || !prepare_keys(e, r)) return;
+    kv_lookup(e->policy, r->keys[0], request_target(r), hit);
+    if (counts_every_lookup(e)) count_lookup(e, r, request_target(r), hit->tokens);
+}
+
+/* What the infinite token-exact cache would have hit, and where the difference went. */
+static void count_lost_sharing(struct engine *e, const struct sim_request *r, uint64_t hit_tokens)
+{
+    if (!e->shared || !r->has_content) return;
+    uint64_t block = e->policy->block_tokens;
+    uint64_t shared =
+        shared_prefix_match(e->shared, r->spans, r->prompt_spans, r->prompt_tokens);
+    uint64_t whole_blocks = shared - shared % block;
+    uint64_t usable = min_u64(shared, r->prompt_tokens - 1);
+    usable -= usable % block;
+    e->stats.lost_to_granularity += shared - whole_blocks;
+    e->stats.lost_to_last_token += whole_blocks - usable;
+    e->stats.lost_to_eviction += above(usable, hit_tokens);
+}
+
+static void count_admission(struct engine *e, struct sim_request *r, const struct kv_hit *hit)
+{
+    uint64_t tokens = request_target(r);
+    if (e->caches && !counts_every_lookup(e)) count_lookup(e, r, tokens, hit->tokens);
+    if (!r->in_window) return;
+    if (r->ever_admitted) {
+        e->stats.readmitted_tokens += tokens;
+        e->stats.readmitted_hit_tokens += hit->tokens;
+        return;
+    }
+    e->stats.admitted_tokens += tokens;
+    e->stats.admitted_hit_tokens += hit->tokens;
+    if (!e->caches) return;
+    e->stats.admitted_prompt_blocks += r->prompt_tokens / e->policy->block_tokens;
+    e->stats.admitted_hit_blocks += hit->blocks;
+    count_lost_sharing(e, r, hit->tokens);
+}
+
+/* --- refusals ------------------------------------------------------------------------------- */
+
+/* Units of the ask for the first chunk alone: what a policy that asks by the chunk would have asked. */
+static uint64_t first_part_units(const struct engine *e, const struct sim_request *r,
+                                 const struct kv_hit *hit, uint64_t ask_units)
+{
+    uint64_t chunk = min_u64(above(request_target(r), hit->tokens),
+                             e->config.max_num_batched_tokens);
+    uint64_t units = kv_units_for(e->policy, &r->kv, hit->tokens + chunk, false);
+    return min_u64(ask_units, above(units, hit->blocks) + hit->free_blocks);
+}
+
+static void book_refusal(struct engine *e, struct sim_request *r, const struct kv_demand *demand,
+                         const struct kv_taken *taken, const struct kv_hit *hit)
+{
+    struct kv_facts facts;
+    kv_get_facts(e->policy, &facts);
+    uint64_t unit = e->policy->unit_bytes;
+    struct refusal_facts f = {
+        .unit_bytes = unit,
+        .contiguous = (e->policy->ops->flags & KV_CONTIGUOUS) != 0,
+        .demand = *demand,
+        .ask_units = taken->ask_units,
+        .need_units = taken->need_units,
+        .first_part_units =
+            hit ? first_part_units(e, r, hit, taken->ask_units) : taken->ask_units,
+        .e_units = (facts.free_bytes + facts.cached_bytes) / unit,
+        .r_units = kv_largest_run(e->policy, demand->pieces),
+        .a_units = kv_obtainable(e->policy, demand),
+        .pinned_units = facts.pinned_bytes / unit,
+        .use = accounting_running_use(&e->accounting),
+    };
+    refusals_attempt(&e->refusals, &r->episode, &r->counted_refusal, r->index, &f, e->now);
+    engine_event(e, EVENT_REFUSE, r, f.ask_units, f.a_units);
+    e->refused = true;
+    if (demand->kind == KV_ADMISSION) e->head_refused_though_free = f.e_units >= f.ask_units;
+    if (!e->probe.present) {
+        e->probe = (struct probe){.present = true, .demand = *demand, .ask_units = f.ask_units};
+        e->probe_request = r;
+    }
+}
+
+/* The demand of r is met or dropped. */
+static void close_refusal(struct engine *e, struct sim_request *r)
+{
+    refusals_close(&e->refusals, &r->episode, e->now);
+    if (e->probe_request == r) {
+        e->probe.present = false;
+        e->probe_request = NULL;
+    }
+}
+
+void engine_slot_wait(struct engine *e, struct sim_request *r)
+{
+    if (r->slot_episode_begin != 0) return;
+    r->slot_episode_begin = e->now + 1;
+    if (e->now >= e->refusals.window_begin && e->now < e->refusals.window_end) {
+        e->refusals.totals.slots++;
+    }
+}
+
+/* --- admission, growth, release ------------------------------------------------------------- */
+
+void engine_account(struct engine *e, struct sim_request *r)
+{
+    accounting_update(&e->accounting, &r->account, r->seqs, r->kv.samples, request_width(r),
+                      r->filled, r->computed, r->kv.final_tokens);
+}
+
+static void log_blocks(struct engine *e, const kv_block *blocks, uint32_t count)
+{
+    while (e->block_log_count + count > e->block_log_capacity) {
+        kv_block *grown = engine_grow_array(e, e->block_log, e->block_log_capacity,
+                                            &e->block_log_capacity, sizeof *blocks);
+        if (!grown) return;
+        e->block_log = grown;
+    }
+    if (count > 0) memcpy(e->block_log + e->block_log_count, blocks, count * sizeof *blocks);
+    e->block_log_count += count;
+}
+
+/* Enters the step's list of scheduled requests. */
+static void log_scheduled(struct engine *e, struct sim_request *r, uint64_t computed_before,
+                          const struct kv_hit *hit, const struct kv_taken *taken)
+{
+    if (e->scheduled_count == e->scheduled_capacity) {
+        struct scheduled *grown = engine_grow_array(
+            e, e->scheduled, e->scheduled_count, &e->scheduled_capacity, sizeof *grown);
+        if (!grown) return;
+        e->scheduled = grown;
+    }
+    struct scheduled *entry = &e->scheduled[e->scheduled_count++];
+    *entry = (struct scheduled){
+        .request = r,
+        .new_tokens = r->filled - computed_before,
+        .computed_before = computed_before,
+        .width = request_width(r),
+        .admitted = hit != NULL,
+        .readmitted = hit != NULL && r->ever_admitted,
+        .first_admission = hit != NULL && !r->ever_admitted,
+        .hit_tokens = hit ? hit->tokens : 0,
+        .new_blocks = taken->new_blocks,
+    };
+    e->stats.scheduled_tokens += entry->new_tokens * entry->width;
+    if (!e->config.hooks.step || !e->policy->ops->table) return;
+    uint32_t length = 0;
+    const kv_block *table = e->policy->ops->table(e->policy, r->seqs[0], &length);
+    assert(length >= taken->new_blocks);
+    if (hit) {
+        entry->hit_blocks = length - taken->new_blocks;
+        entry->hit_blocks_at = e->block_log_count;
+        log_blocks(e, table, entry->hit_blocks);
+    }
+    entry->new_blocks_at = e->block_log_count;
+    log_blocks(e, table + length - taken->new_blocks, taken->new_blocks);
+}
+
+static uint64_t keyed_limit(const struct engine *e, const struct sim_request *r)
+{
+    if (!e->caches) return 0;
+    return e->config.cache_output == CACHE_OUTPUT_UNKEYED ? r->prompt_tokens : UINT64_MAX;
+}
+
+/* Tokens before this are read by no query from position computed on. */
+static uint64_t first_needed_token(const struct engine *e, uint64_t computed)
+{
+    uint64_t window = e->config.geometry.window_tokens;
+    return window ? above(computed + 1, window) : 0;
+}
+
+static uint64_t whole_blocks_max(const struct engine *e)
+{
+    const struct engine_config *c = &e->config;
+    uint64_t window = c->geometry.window_tokens;
+    if (!window || c->geometry.rules == KV_RULES_2026_04 || e->policy->block_tokens == 0) return 0;
+    uint64_t tokens = min_u64(window - 1 + c->max_num_batched_tokens, c->max_model_len);
+    return kv_blocks_for_tokens(tokens, e->policy->block_tokens) + 1;
+}
+
+enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struct kv_hit *hit,
+                            uint64_t new_tokens)
+{
+    const struct engine_config *c = &e->config;
+    uint32_t samples = r->kv.samples;
+    assert(e->free_seq_count >= samples);
+    for (uint32_t s = 0; s < samples; s++) {
+        r->seqs[s] = e->free_seqs[e->free_seq_count - 1 - s];
+    }
+    uint64_t filled = hit->tokens + new_tokens;
+    uint64_t lookahead = c->geometry.rules == KV_RULES_2026_04 ? 0 : c->geometry.lookahead_tokens;
+    struct kv_ask ask = {
+        .request = &r->kv,
+        .seqs = r->seqs,
+        .seq_count = samples,
+        .something_runs = e->running.count > 0,
+        .computed_tokens = hit->tokens,
+        .filled_tokens = filled,
+        .slots_tokens = min_u64(filled + lookahead, c->max_model_len),
+        .keyed_tokens = min_u64(filled, keyed_limit(e, r)),
+        .keys = (const uint64_t *const *)r->keys,
+        .hit = hit->blocks > 0 ? hit : NULL,
+        .whole_tokens = c->whole_prompt_admission ? request_target(r) : 0,
+        .whole_blocks_max = whole_blocks_max(e),
+    };
+    struct kv_taken taken;
+    enum kv_status status = kv_admit(e->policy, &ask, &taken);
+    if (status == KV_NEVER_FITS && c->replay_stalls) status = KV_NO_SPACE;
+    if (status == KV_NO_SPACE && !c->replay_stalls) {
+        struct kv_demand demand = {.kind = KV_ADMISSION,
+                                   .something_runs = ask.something_runs,
+                                   .pieces = samples};
+        book_refusal(e, r, &demand, &taken, hit);
+    }
+    if (status != KV_OK) return status;
+
+    e->free_seq_count -= samples;
+    e->running_seqs += samples;
+    e->stats.units_allocated += taken.ask_units - hit->free_blocks;
+    close_refusal(e, r);
+    r->slot_episode_begin = 0;
+    count_admission(e, r, hit);
+    r->computed = hit->tokens;
+    r->filled = filled;
+    request_list_remove(&e->waiting, r);
+    request_list_append(&e->running, r);
+    r->state = REQUEST_RUNNING;
+    share_filled(e, r);
+    engine_account(e, r);
+    log_scheduled(e, r, hit->tokens, hit, &taken);
+    r->ever_admitted = true;
+    engine_event(e, EVENT_ADMIT, r, hit->tokens, taken.ask_units - hit->free_blocks);
+    return KV_OK;
+}
+
+static bool try_extend(struct engine *e, struct sim_request *r, uint64_t new_tokens,
+                       struct kv_taken *taken)
+{
+    const struct engine_config *c = &e->config;
+    uint64_t filled = r->computed + new_tokens;
+    uint32_t width = request_width(r);
+    if (c->geometry.window_tokens && e->policy->ops->trim) {
+        uint64_t needed = first_needed_token(e, r->computed);
+        for (uint32_t s = 0; s < width; s++) kv_trim(e->policy, r->seqs[s], needed);
+    }
+    struct kv_ask ask = {
+        .request = &r->kv,
+        .seqs = r->seqs,
+        .seq_count = width,
+        .something_runs = true,
+        .computed_tokens = r->computed,
+        .filled_tokens = filled,
+        .slots_tokens = min_u64(filled + c->geometry.lookahead_tokens, c->max_model_len),
+        .keyed_tokens = min_u64(filled, keyed_limit(e, r)),
+        .keys = (const uint64_t *const *)r->keys,
+    };
+    return kv_extend(e->policy, &ask, taken) == KV_OK;
+}
+
+bool engine_extend(struct engine *e, struct sim_request *r, uint64_t new_tokens)
+{
+    struct kv_taken taken;
+    if (!try_extend(e, r, new_tokens, &taken)) {
+        if (!e->config.replay_stalls) {
+            struct kv_demand demand = {.kind = KV_GROWTH, .something_runs = true, .pieces = 1};
+            book_refusal(e, r, &demand, &taken, NULL);
+        }
+        return false;
+    }
+    close_refusal(e, r);
+    e->stats.units_allocated += taken.ask_units;
+    uint64_t before = r->computed;
+    r->filled = before + new_tokens;
+    share_filled(e, r);
+    engine_account(e, r);
+    log_scheduled(e, r, before, NULL, &taken);
+    if (taken.ask_units > 0) engine_event(e, EVENT_GROW, r, r->filled, taken.ask_units);
+    return true;
+}
+
+void engine_fork(struct engine *e, struct sim_request *r)
+{
+    assert(!r->forked && r->kv.samples > 1);
+    kv_fork(e->policy, r->seqs[0], r->seqs + 1, r->kv.samples - 1, r->computed);
+    r->forked = true;
+    engine_account(e, r);
+    engine_event(e, EVENT_FORK, r, r->kv.samples - 1, 0);
+}
+
+/* Memory and sequence numbers go back; the request is in no queue afterwards. */
+void engine_release_memory(struct engine *e, struct sim_request *r)
+{
+    assert(r->state == REQUEST_RUNNING);
+    close_refusal(e, r);
+    kv_release(e->policy, r->seqs, r->kv.samples);
+    accounting_close(&e->accounting, &r->account);
+    for (uint32_t s = r->kv.samples; s-- > 0;) e->free_seqs[e->free_seq_count++] = r->seqs[s];
+    e->running_seqs -= r->kv.samples;
+    request_list_remove(&e->running, r);
+    r->state = REQUEST_GONE;
+}
+
+void engine_preempt(struct engine *e, struct sim_request *r)
+{
+    engine_event(e, EVENT_PREEMPT, r, r->computed, 0);
+    engine_release_memory(e, r);
+    r->computed = r->filled = 0;
+    r->forked = false;
+    r->ever_preempted = true;
+    r->state = REQUEST_WAITING;
+    request_list_push_front(&e->waiting, r);
+    if (e->now >= e->refusals.window_begin && e->now < e->refusals.window_end) {
+        e->stats.preemptions++;
+    }
+    struct request_array *a = &e->preempted;
+    if (a->count == a->capacity) {
+        struct sim_request **grown =
+            engine_grow_array(e, a->items, a->count, &a->capacity, sizeof *grown);
+        if (!grown) return;
+        a->items = grown;
+    }
+    a->items[a->count++] = r;
+}
+
+/* --- verdicts ------------------------------------------------------------------------------- */
+
+bool engine_outgrew_pool(struct engine *e, struct sim_request *r)
+{
+    if (e->config.replay_stalls) return false;
+    uint64_t units = kv_units_for(e->policy, &r->kv, r->computed + 1, r->forked);
+    if (units > e->policy->usable_units) return true;
+    /* It would be preempted, come back and stand here again: without a new token since the last
+     * time, for ever. */
+    bool no_progress = r->solitary_outputs == r->outputs + 1;
+    r->solitary_outputs = r->outputs + 1;
+    return no_progress;
+}
+
+void engine_unservable(struct engine *e, struct sim_request *r, bool outgrew_pool)
+{
+    assert(r->state != REQUEST_GONE);
+    close_refusal(e, r);
+    e->stats.unservable++;
+    if (outgrew_pool) e->stats.outgrew_pool++;
+    if (e->stats.unservable_example[0] == '\0') {
+        char name[24];
+        uint64_t tokens = outgrew_pool ? r->prompt_tokens + r->outputs : request_target(r);
+        bool contiguous = (e->policy->ops->flags & KV_CONTIGUOUS) != 0;
+        snprintf(e->stats.unservable_example, sizeof e->stats.unservable_example,
+                 "request %.40s needs %llu of %llu %s", sim_request_name(r, name, sizeof name),
+                 (unsigned long long)kv_units_for(e->policy, &r->kv, tokens, r->outputs > 0),
+                 (unsigned long long)e->policy->usable_units, contiguous ? "slots" : "blocks");
+    }
+    engine_event(e, EVENT_UNSERVABLE, r, outgrew_pool, 0);
+    engine_drop(e, r);
+}

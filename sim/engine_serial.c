@@ -1,0 +1,89 @@
+/* Serial runs: every request is admitted, filled to its end and released before the next one comes. No
+ * time passes; "time" in the books counts requests, so that averages weight by requests. */
+#include "sim/engine_core.h"
+
+static void count_served(struct engine *e, const struct sim_request *r, uint64_t hit_blocks,
+                         uint64_t hit_tokens)
+{
+    uint64_t block = e->policy->block_tokens;
+    e->stats.serial.accepted++;
+    e->stats.serial.queried_full_blocks += block ? r->prompt_tokens / block : 0;
+    e->stats.serial.hit_blocks += hit_blocks;
+    e->stats.serial.hit_tokens += hit_tokens;
+    e->stats.serial.input_tokens += r->prompt_tokens;
+    if (hit_blocks == 0) e->stats.serial.zero_hit_requests++;
+}
+
+/* Samples part ways after the prompt. Returns false when there is no room for them. */
+static bool fork_and_fill(struct engine *e, struct sim_request *r)
+{
+    r->computed = r->prompt_tokens;
+    engine_fork(e, r);
+    uint64_t rest = r->kv.final_tokens - r->prompt_tokens;
+    if (rest > 0 && !engine_extend(e, r, rest)) return false;
+    r->computed = r->filled;
+    return true;
+}
+
+static void tell_hits(struct engine *e, int64_t hit_blocks)
+{
+    if (e->config.hooks.serial_hits) {
+        e->config.hooks.serial_hits(e->config.hooks.context, hit_blocks);
+    }
+}
+
+static bool serve(struct engine *e, struct sim_request *r)
+{
+    struct kv_hit hit;
+    engine_lookup(e, r, &hit);
+    if (e->out_of_memory) return false;
+    uint64_t end = r->kv.samples > 1 ? r->prompt_tokens : r->kv.final_tokens;
+    uint64_t allocated_before = e->stats.units_allocated;
+    int64_t hit_blocks = hit.blocks;
+    bool served = engine_admit(e, r, &hit, end - hit.tokens) == KV_OK;
+    if (served && r->kv.samples > 1) served = fork_and_fill(e, r);
+    if (!served) {
+        e->stats.serial.rejected++;
+        tell_hits(e, -1);
+        engine_unservable(e, r, false);
+        return true;
+    }
+    tell_hits(e, hit_blocks);
+    count_served(e, r, hit.blocks, hit.tokens);
+    e->stats.serial.allocated_blocks += e->stats.units_allocated - allocated_before;
+    return true;
+}
+
+static void end_request(struct engine *e, struct sim_request *r)
+{
+    e->stats.finished++;
+    engine_event(e, EVENT_FINISH, r, 0, 0);
+    engine_drop(e, r);
+}
+
+int engine_run_serial(struct engine *e, struct wl_source *source)
+{
+    struct wl_request from;
+    int more;
+    while ((more = wl_next(source, &from, e->err)) == 1) {
+        struct sim_request *r = engine_arrive(e, &from);
+        if (e->out_of_memory) return err_set(e->err, ERR_FAILED, "out of memory");
+        if (!r) {
+            tell_hits(e, -1);
+            continue;
+        }
+        r->in_window = e->now >= e->accounting.window_begin && e->now < e->accounting.window_end;
+        r->state = REQUEST_WAITING;
+        request_list_append(&e->waiting, r);
+        e->scheduled_count = 0;
+        e->block_log_count = e->evict_log_count = 0;
+        e->probe.present = false;
+        if (!serve(e, r)) break;
+        if (e->running.head == NULL) continue; /* unservable */
+        accounting_set(&e->accounting, e->running_seqs, false, NULL);
+        accounting_advance(&e->accounting, ++e->now);
+        end_request(e, r);
+    }
+    accounting_set(&e->accounting, 0, false, NULL);
+    return more < 0 ? -1 : 0;
+}

@@ -1,0 +1,11 @@
+/* Requests strictly one after another, each in zero time: for studies of the cache alone. Arrival times,
+ * token budgets and limits on sequences play no part (engine_serial.c). */
+#include "sim/engine_core.h"
+
+const struct scheduler scheduler_serial = {
+    .name = "serial",
+    .summary = "one request at a time, in zero time: for cache studies",
+    .source = "the paged pool of the published hit rates (tests/golden/hit-rates)",
+    .serial = true,
+    .default_watermark = 0,
+};

@@ -1,0 +1,225 @@
+#include "sim/shared_prefix.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A node is a run of consecutive tokens. When a node is split, the *lower* part keeps the number, so
+ * "the end of node x" names the same place for ever and cursors need no repair. */
+struct node {
+    uint64_t space, first, count;
+    uint32_t children; /* nodes below it */
+    uint32_t cursors;  /* cursors that stand at its end */
+};
+
+/* (parent, first token) -> child, open addressing; child 0 (the root) marks a free place. */
+struct edge {
+    uint64_t space, first;
+    uint32_t parent, child;
+};
+
+struct shared_prefix {
+    struct node *nodes; /* 0 is the root, of no tokens */
+    uint32_t node_count, node_capacity;
+    struct edge *edges;
+    uint32_t edge_count, edge_mask;
+};
+
+static uint64_t edge_hash(uint32_t parent, uint64_t space, uint64_t first)
+{
+    uint64_t h = (first ^ (space * 0x9e3779b97f4a7c15u)) + ((uint64_t)parent << 32 | parent);
+    h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93u;
+    h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93u;
+    return h ^ (h >> 32);
+}
+
+/* Index of the edge, or of the free place where it belongs. */
+static uint32_t edge_find(const struct shared_prefix *t, uint32_t parent, uint64_t space,
+                          uint64_t first)
+{
+    uint32_t i = (uint32_t)edge_hash(parent, space, first) & t->edge_mask;
+    for (; t->edges[i].child != 0; i = (i + 1) & t->edge_mask) {
+        const struct edge *e = &t->edges[i];
+        if (e->parent == parent && e->space == space && e->first == first) break;
+    }
+    return i;
+}
+
+static int edges_resize(struct shared_prefix *t, uint32_t places)
+{
+    struct edge *old = t->edges;
+    uint32_t old_places = old ? t->edge_mask + 1 : 0;
+    struct edge *edges = calloc(places, sizeof *edges);
+    if (!edges) return -1;
+    t->edges = edges;
+    t->edge_mask = places - 1;
+    for (uint32_t i = 0; i < old_places; i++) {
+        if (old[i].child == 0) continue;
+        edges[edge_find(t, old[i].parent, old[i].space, old[i].first)] = old[i];
+    }
+    free(old);
+    return 0;
+}
+
+struct shared_prefix *shared_prefix_create(void)
+{
+    struct shared_prefix *t = calloc(1, sizeof *t);
+    if (!t) return NULL;
+    t->node_capacity = 64;
+    t->nodes = calloc(t->node_capacity, sizeof *t->nodes);
+    t->node_count = 1;
+    if (!t->nodes || edges_resize(t, 128)) {
+        shared_prefix_destroy(t);
+        return NULL;
+    }
+    return t;
+}
+
+void shared_prefix_destroy(struct shared_prefix *t)
+{
+    if (!t) return;
+    free(t->nodes);
+    free(t->edges);
+    free(t);
+}
+
+/* Makes room for two more nodes and edges, so that a step of insertion cannot fail half-way. */
+static int reserve(struct shared_prefix *t)
+{
+    if (t->node_count > UINT32_MAX / 2 - 4) return -1;
+    if (t->node_count + 2 > t->node_capacity) {
+        uint32_t capacity = t->node_capacity * 2;
+        struct node *nodes = realloc(t->nodes, capacity * sizeof *nodes);
+        if (!nodes) return -1;
+        t->nodes = nodes;
+        t->node_capacity = capacity;
+    }
+    if ((uint64_t)(t->edge_count + 2) * 10 > (uint64_t)(t->edge_mask + 1) * 7) {
+        return edges_resize(t, (t->edge_mask + 1) * 2);
+    }
+    return 0;
+}
+
+static uint32_t add_node(struct shared_prefix *t, uint32_t parent, uint64_t space, uint64_t first,
+                         uint64_t count)
+{
+    uint32_t id = t->node_count++;
+    t->nodes[id] = (struct node){.space = space, .first = first, .count = count};
+    t->edges[edge_find(t, parent, space, first)] =
+        (struct edge){.space = space, .first = first, .parent = parent, .child = id};
+    t->edge_count++;
+    t->nodes[parent].children++;
+    return id;
+}
+
+/* Cuts the node that edge leads to after `keep` tokens; returns the new upper part. */
+static uint32_t split(struct shared_prefix *t, uint32_t edge, uint64_t keep)
+{
+    uint32_t lower = t->edges[edge].child;
+    struct node *n = &t->nodes[lower];
+    uint32_t upper = t->node_count++;
+    t->nodes[upper] =
+        (struct node){.space = n->space, .first = n->first, .count = keep, .children = 1};
+    t->edges[edge].child = upper;
+    n->first += keep;
+    n->count -= keep;
+    t->edges[edge_find(t, upper, n->space, n->first)] =
+        (struct edge){.space = n->space, .first = n->first, .parent = upper, .child = lower};
+    t->edge_count++;
+    return upper;
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t shared_prefix_match(const struct shared_prefix *t, const struct wl_span *spans,
+                             size_t span_count, uint64_t max_tokens)
+{
+    const struct node *node = &t->nodes[0];
+    uint32_t id = 0;
+    uint64_t in_node = 0, matched = 0;
+    for (size_t s = 0; s < span_count; s++) {
+        uint64_t in_span = 0;
+        while (in_span < spans[s].count) {
+            if (matched >= max_tokens) return max_tokens;
+            uint64_t next = spans[s].first + in_span;
+            if (in_node == node->count) {
+                id = t->edges[edge_find(t, id, spans[s].space, next)].child;
+                if (id == 0) return matched;
+                node = &t->nodes[id];
+                in_node = 0;
+            } else if (node->space != spans[s].space || node->first + in_node != next) {
+                return matched;
+            }
+            uint64_t run = min_u64(node->count - in_node, spans[s].count - in_span);
+            in_node += run;
+            in_span += run;
+            matched += run;
+        }
+    }
+    return min_u64(matched, max_tokens);
+}
+
+void shared_cursor_begin(struct shared_prefix *t, struct shared_cursor *cursor)
+{
+    memset(cursor, 0, sizeof *cursor);
+    t->nodes[0].cursors++;
+}
+
+void shared_cursor_end(struct shared_prefix *t, struct shared_cursor *cursor)
+{
+    t->nodes[cursor->node].cursors--;
+}
+
+static void move_cursor(struct shared_prefix *t, struct shared_cursor *cursor, uint32_t node)
+{
+    t->nodes[cursor->node].cursors--;
+    t->nodes[node].cursors++;
+    cursor->node = node;
+}
+
+/* Inserts at most `count` tokens that start with (space, first) below the cursor's node, at least one;
+ * returns how many. */
+static uint64_t insert_run(struct shared_prefix *t, struct shared_cursor *cursor, uint64_t space,
+                           uint64_t first, uint64_t count)
+{
+    struct node *at = &t->nodes[cursor->node];
+    bool alone = cursor->node != 0 && at->children == 0 && at->cursors == 1;
+    if (alone && at->space == space && at->first + at->count == first) {
+        at->count += count; /* a leaf of this sequence alone grows in place */
+        return count;
+    }
+    uint32_t edge = edge_find(t, cursor->node, space, first);
+    uint32_t child = t->edges[edge].child;
+    if (child == 0) {
+        move_cursor(t, cursor, add_node(t, cursor->node, space, first, count));
+        return count;
+    }
+    if (t->nodes[child].count > count) child = split(t, edge, count);
+    move_cursor(t, cursor, child);
+    return t->nodes[child].count;
+}
+
+int shared_cursor_advance(struct shared_prefix *t, struct shared_cursor *cursor,
+                          const struct wl_span *spans, size_t span_count, uint64_t upto_tokens)
+{
+    while (cursor->tokens < upto_tokens) {
+        assert(cursor->span < span_count);
+        const struct wl_span *span = &spans[cursor->span];
+        uint64_t want =
+            min_u64(span->count - cursor->span_tokens, upto_tokens - cursor->tokens);
+        if (reserve(t)) return -1;
+        uint64_t done =
+            insert_run(t, cursor, span->space, span->first + cursor->span_tokens, want);
+        cursor->tokens += done;
+        cursor->span_tokens += done;
+        if (cursor->span_tokens == span->count) {
+            cursor->span++;
+            cursor->span_tokens = 0;
+        }
+    }
+    return 0;
+}
