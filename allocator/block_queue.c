@@ -1,0 +1,209 @@
+#include "allocator/block_queue.h"
+
+#include <assert.h>
+
+#include "allocator/vm_area.h"
+
+/* Links are stored as the distance from the neighbour in number order, so that zeroed memory *is* the queue
+ * 1, 2, ..., blocks, and a pool of which little is used costs little. Arithmetic is modulo 2^32. */
+
+static kv_block next_of(const struct block_queue *queue, kv_block block)
+{
+    return queue->nodes[block].next + block + 1;
+}
+
+static kv_block prev_of(const struct block_queue *queue, kv_block block)
+{
+    return queue->nodes[block].prev + block - 1;
+}
+
+static void link_pair(struct block_queue *queue, kv_block a, kv_block b)
+{
+    queue->nodes[a].next = b - a - 1;
+    queue->nodes[b].prev = a - b + 1;
+}
+
+static void insert_after(struct block_queue *queue, kv_block at, kv_block block)
+{
+    kv_block next = next_of(queue, at);
+    link_pair(queue, at, block);
+    link_pair(queue, block, next);
+}
+
+bool block_queue_init(struct block_queue *queue, uint32_t blocks, bool unkeyed_to_head,
+                      const struct kv_observer *observer)
+{
+    assert(blocks > 0 && blocks <= BLOCK_INDEX_BLOCKS_MAX);
+    *queue = (struct block_queue){ .blocks = blocks, .free_blocks = blocks,
+                                   .unkeyed_to_head = unkeyed_to_head };
+    if (observer != NULL)
+        queue->observer = *observer;
+    queue->nodes = vm_area_map((uint64_t)blocks + 1, sizeof *queue->nodes);
+    if (queue->nodes == NULL)
+        return false;
+    if (!block_index_init(&queue->index, queue->nodes, blocks)) {
+        block_queue_release(queue);
+        return false;
+    }
+    link_pair(queue, blocks, 0);
+    return true;
+}
+
+void block_queue_release(struct block_queue *queue)
+{
+    if (queue->index.slots != NULL)
+        block_index_release(&queue->index);
+    vm_area_unmap(queue->nodes, (uint64_t)queue->blocks + 1, sizeof *queue->nodes);
+    queue->nodes = NULL;
+}
+
+static void evict(struct block_queue *queue, kv_block block)
+{
+    block_index_remove(&queue->index, block);
+    queue->cached_blocks--;
+    queue->keyed_blocks--;
+    queue->generation++;
+    if (queue->observer.evicted != NULL)
+        queue->observer.evicted(queue->observer.context, block, queue->nodes[block].key);
+}
+
+void block_queue_take(struct block_queue *queue, kv_block *out, uint32_t count)
+{
+    assert(count <= queue->free_blocks);
+    if (count == 0)
+        return;
+    kv_block block = next_of(queue, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        struct keyed_block *node = &queue->nodes[block];
+        kv_block next = next_of(queue, block);
+        __builtin_prefetch(&queue->nodes[next]);
+        node->refs = 1;
+        if ((node->flags & BLOCK_KEYED) != 0)
+            evict(queue, block);
+        out[i] = block;
+        block = next;
+    }
+    link_pair(queue, 0, block);
+    queue->free_blocks -= count;
+}
+
+void block_queue_give(struct block_queue *queue, const kv_block *blocks, uint32_t count)
+{
+    kv_block head_group = 0; /* the last block put at the head by this call */
+    for (uint32_t i = count; i-- > 0;) {
+        kv_block block = blocks[i];
+        struct keyed_block *node = &queue->nodes[block];
+        if (block == 0)
+            continue;
+        assert(node->refs > 0);
+        if (--node->refs > 0)
+            continue;
+        queue->free_blocks++;
+        bool keyed = (node->flags & BLOCK_KEYED) != 0;
+        queue->cached_blocks += keyed;
+        if (keyed || !queue->unkeyed_to_head) {
+            insert_after(queue, prev_of(queue, 0), block);
+        } else {
+            insert_after(queue, head_group, block);
+            head_group = block;
+        }
+    }
+}
+
+void block_queue_hold(struct block_queue *queue, kv_block block)
+{
+    struct keyed_block *node = &queue->nodes[block];
+    if (node->refs++ > 0)
+        return;
+    link_pair(queue, prev_of(queue, block), next_of(queue, block));
+    queue->free_blocks--;
+    queue->cached_blocks -= (node->flags & BLOCK_KEYED) != 0;
+}
+
+void block_queue_set_key(struct block_queue *queue, kv_block block, uint64_t key)
+{
+    const struct keyed_block *node = &queue->nodes[block];
+    assert(node->refs > 0);
+    if ((node->flags & BLOCK_KEYED) != 0)
+        return; /* shared after a fork, and the other sequence was first */
+    block_index_add(&queue->index, block, key);
+    queue->keyed_blocks++;
+    queue->generation++;
+}
+
+/* One batch: all slots are requested from memory before the first is used, then all blocks. */
+static uint32_t find_batch(const struct block_queue *queue, const uint64_t *keys, uint32_t count,
+                           kv_block *out, uint32_t *unheld)
+{
+    for (uint32_t i = 0; i < count; i++)
+        block_index_prefetch_slot(&queue->index, keys[i]);
+    for (uint32_t i = 0; i < count; i++)
+        block_index_prefetch_block(&queue->index, keys[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = block_index_find(&queue->index, keys[i]);
+        if (out[i] == KV_BLOCK_NONE)
+            return i;
+        *unheld += queue->nodes[out[i]].refs == 0;
+    }
+    return count;
+}
+
+uint32_t block_queue_find_chain(const struct block_queue *queue, const uint64_t *keys, uint32_t count,
+                                kv_block *out, uint32_t *unheld)
+{
+    /* Most chains miss at once or run long: a small first batch wastes little on the former. */
+    uint32_t found = 0, batch = 4;
+    *unheld = 0;
+    while (found < count) {
+        uint32_t want = count - found < batch ? count - found : batch;
+        uint32_t got = find_batch(queue, keys + found, want, out + found, unheld);
+        found += got;
+        if (got < want)
+            break;
+        batch = 32;
+    }
+    return found;
+}
+
+uint64_t block_queue_list(const struct block_queue *queue, kv_block *out, uint64_t cap)
+{
+    uint64_t n = 0;
+    for (kv_block block = next_of(queue, 0); block != 0; block = next_of(queue, block), n++)
+        if (n < cap)
+            out[n] = block;
+    return n;
+}
+
+static const char *check_links(const struct block_queue *queue)
+{
+    uint64_t length = 0, cached = 0;
+    for (kv_block block = next_of(queue, 0); block != 0; block = next_of(queue, block)) {
+        if (block > queue->blocks || ++length > queue->free_blocks)
+            return "block queue: longer than the count of free blocks, or a link leads nowhere";
+        if (prev_of(queue, next_of(queue, block)) != block)
+            return "block queue: a back link is wrong";
+        if (queue->nodes[block].refs != 0)
+            return "block queue: a queued block is held";
+        cached += (queue->nodes[block].flags & BLOCK_KEYED) != 0;
+    }
+    if (length != queue->free_blocks)
+        return "block queue: shorter than the count of free blocks";
+    return cached == queue->cached_blocks ? NULL : "block queue: the count of cached blocks is wrong";
+}
+
+const char *block_queue_check(const struct block_queue *queue)
+{
+    const char *wrong = check_links(queue);
+    uint64_t unheld = 0, keyed = 0, indexed = 0;
+    for (uint32_t block = 1; wrong == NULL && block <= queue->blocks; block++) {
+        unheld += queue->nodes[block].refs == 0;
+        keyed += (queue->nodes[block].flags & BLOCK_KEYED) != 0;
+    }
+    if (wrong == NULL && unheld != queue->free_blocks)
+        wrong = "block queue: a block nobody holds is not in the queue";
+    if (wrong == NULL)
+        wrong = block_index_check(&queue->index, &indexed);
+    if (wrong == NULL && (keyed != queue->keyed_blocks || indexed != keyed))
+        wrong = "block queue: the counts of keyed blocks differ";
+    return wrong;
+}

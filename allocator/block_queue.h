@@ -1,0 +1,46 @@
+/* The pool of a caching policy: a doubly linked free queue with keyed blocks in it, reference counts, and
+ * the index of keys. Blocks are numbered 1 .. blocks; at the start the queue is 1, 2, ..., blocks. A block
+ * is in the queue exactly when nobody holds it; it keeps its key there until it is popped. */
+#ifndef PAGESIM_BLOCK_QUEUE_H
+#define PAGESIM_BLOCK_QUEUE_H
+
+#include "allocator/block_index.h"
+#include "allocator/kv_policy.h"
+
+struct block_queue {
+    struct keyed_block *nodes; /* [blocks + 1]; node 0 is the sentinel before the head and after the tail */
+    struct block_index index;
+    uint32_t blocks;
+    uint32_t free_blocks;   /* in the queue, keyed ones included */
+    uint32_t cached_blocks; /* of these, with a key */
+    uint32_t keyed_blocks;  /* with a key, held or not */
+    uint64_t generation;    /* changes whenever a key is added or lost */
+    bool unkeyed_to_head;   /* rules 2026-08: freed blocks without a key are the next to be taken */
+    struct kv_observer observer;
+};
+
+/* False when memory is out. observer may be NULL. */
+bool block_queue_init(struct block_queue *queue, uint32_t blocks, bool unkeyed_to_head,
+                      const struct kv_observer *observer);
+void block_queue_release(struct block_queue *queue);
+
+/* Pops count <= free_blocks blocks off the head; keyed ones lose their key. Each gets the count 1. */
+void block_queue_take(struct block_queue *queue, kv_block *out, uint32_t count);
+/* Drops one reference of each, from the last to the first; blocks that nobody holds any more join the
+ * queue: keyed ones at the tail, in that order; the others too, or at the head as a group, the first of
+ * them foremost. Null entries are skipped. */
+void block_queue_give(struct block_queue *queue, const kv_block *blocks, uint32_t count);
+/* One more holder of a block, which leaves the queue if it is there. */
+void block_queue_hold(struct block_queue *queue, kv_block block);
+/* Gives a held block a key, unless it has one. */
+void block_queue_set_key(struct block_queue *queue, kv_block block, uint64_t key);
+
+/* How many leading keys are those of some block; writes these blocks to out and counts the unheld ones. */
+uint32_t block_queue_find_chain(const struct block_queue *queue, const uint64_t *keys, uint32_t count,
+                                kv_block *out, uint32_t *unheld);
+
+/* The queue in order; writes at most cap entries. */
+uint64_t block_queue_list(const struct block_queue *queue, kv_block *out, uint64_t cap);
+const char *block_queue_check(const struct block_queue *queue);
+
+#endif

@@ -1,0 +1,81 @@
+/* Paging on demand: what `dynamic`, `prefix` and `ideal` have in common. A sequence's blocks are taken as its
+ * tokens come, lie anywhere, are shared by reference counts, and are copied before a write when another
+ * sequence holds them too. The rules are those of vLLM v1 (rule sets of kv_policy.h); copy-on-write and
+ * fork are those of the PagedAttention paper, section 4.4.
+ *
+ * Without caching the free blocks are a ring, with caching a linked queue with keys in it. */
+#ifndef PAGESIM_PAGED_H
+#define PAGESIM_PAGED_H
+
+#include "allocator/block_queue.h"
+#include "allocator/block_ring.h"
+#include "allocator/block_table.h"
+#include "allocator/kv_policy.h"
+
+struct paged_config {
+    uint32_t block_tokens;
+    bool caches;
+    bool null_block; /* one block of the pool is set aside and never handed out */
+};
+
+struct paged {
+    struct kv_policy base;
+    bool caches;
+    uint32_t watermark_blocks; /* kept back at admission only; running sequences may use them */
+    uint64_t pool_bytes;
+    uint64_t window_tokens;
+    uint64_t referenced_blocks; /* sum over the sequences of the blocks in their tables */
+    struct block_table table;
+    struct block_ring ring;   /* without caching */
+    struct block_queue queue; /* with caching */
+    kv_block *hit_blocks;     /* [row_blocks_max] answer of the last look-up */
+    bool *copies;             /* [max_seqs] which sequences of a call must copy; scratch */
+    struct kv_observer observer;
+};
+
+/* NULL and one line in why on failure. The functions below are entries of a policy's table. */
+struct kv_policy *paged_create(const struct kv_policy_ops *ops, const struct kv_geometry *geometry,
+                               const struct paged_config *config, const struct kv_observer *observer,
+                               char *why, size_t why_bytes);
+void paged_destroy(struct kv_policy *policy);
+enum kv_status paged_admit(struct kv_policy *policy, const struct kv_ask *ask, struct kv_taken *taken);
+enum kv_status paged_extend(struct kv_policy *policy, const struct kv_ask *ask, struct kv_taken *taken);
+void paged_fork(struct kv_policy *policy, kv_seq parent, const kv_seq *children, uint32_t count,
+                uint64_t filled_tokens);
+void paged_trim(struct kv_policy *policy, kv_seq seq, uint64_t first_token);
+void paged_release(struct kv_policy *policy, const kv_seq *seqs, uint32_t count);
+
+/* paged_facts.c */
+void paged_facts(const struct kv_policy *policy, struct kv_facts *facts);
+void paged_seq_facts(const struct kv_policy *policy, kv_seq seq, struct kv_seq_facts *facts);
+uint64_t paged_obtainable(struct kv_policy *policy, const struct kv_demand *demand);
+uint64_t paged_units_for(const struct kv_policy *policy, const struct kv_request *request,
+                         uint64_t tokens, bool forked);
+uint64_t paged_largest_piece(const struct kv_policy *policy);
+const kv_block *paged_table(const struct kv_policy *policy, kv_seq seq, uint32_t *count);
+uint64_t paged_free_queue(const struct kv_policy *policy, kv_block *out, uint64_t cap);
+const char *paged_check(const struct kv_policy *policy);
+
+/* With caching only. */
+void paged_lookup(struct kv_policy *policy, const uint64_t *keys, uint64_t tokens, struct kv_hit *hit);
+uint64_t paged_keyed_blocks(const struct kv_policy *policy, uint64_t *generation);
+
+static inline uint32_t *paged_refs(const struct paged *p, kv_block block)
+{
+    return p->caches ? &p->queue.nodes[block].refs : &p->ring.refs[block];
+}
+
+static inline uint32_t paged_free_blocks(const struct paged *p)
+{
+    return p->caches ? p->queue.free_blocks : p->ring.free_blocks;
+}
+
+/* Leading blocks that no token from computed_tokens on attends to. */
+static inline uint64_t paged_window_blocks(const struct paged *p, uint64_t computed_tokens)
+{
+    if (p->window_tokens == 0 || computed_tokens < p->window_tokens)
+        return 0;
+    return (computed_tokens - p->window_tokens + 1) / p->base.block_tokens;
+}
+
+#endif

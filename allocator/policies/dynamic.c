@@ -1,0 +1,35 @@
+#include "allocator/paged.h"
+
+extern const struct kv_policy_ops kv_policy_dynamic_ops;
+
+/* PagedAttention: blocks on demand, reference counts, fork, copy-on-write, watermark; no caching. */
+
+static struct kv_policy *dynamic_create(const struct kv_geometry *geometry, const struct kv_value *values,
+                                        const struct kv_observer *observer, char *why, size_t why_bytes)
+{
+    (void)values;
+    struct paged_config config = { .block_tokens = geometry->block_tokens, .null_block = true };
+    return paged_create(&kv_policy_dynamic_ops, geometry, &config, observer, why, why_bytes);
+}
+
+const struct kv_policy_ops kv_policy_dynamic_ops = {
+    .abi_version = KV_ABI_VERSION,
+    .name = "dynamic",
+    .summary = "PagedAttention: blocks on demand, shared by reference counts, copied on write",
+    .source = "SOSP'23 sections 4.2-4.4; free queue and watermark of vLLM v1 with caching off",
+    .create = dynamic_create,
+    .destroy = paged_destroy,
+    .admit = paged_admit,
+    .extend = paged_extend,
+    .fork = paged_fork,
+    .trim = paged_trim,
+    .release = paged_release,
+    .facts = paged_facts,
+    .seq_facts = paged_seq_facts,
+    .obtainable = paged_obtainable,
+    .units_for = paged_units_for,
+    .largest_piece = paged_largest_piece,
+    .table = paged_table,
+    .free_queue = paged_free_queue,
+    .check = paged_check,
+};

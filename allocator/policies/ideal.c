@@ -1,0 +1,39 @@
+#include "allocator/paged.h"
+
+extern const struct kv_policy_ops kv_policy_ideal_ops;
+
+/* The bound that paging aims at: `prefix` with blocks of one token and no null block. Nothing is empty inside a
+ * block, and sharing ends at the last common token. */
+
+static struct kv_policy *ideal_create(const struct kv_geometry *geometry, const struct kv_value *values,
+                                      const struct kv_observer *observer, char *why, size_t why_bytes)
+{
+    (void)values;
+    struct paged_config config = { .block_tokens = 1, .caches = true };
+    return paged_create(&kv_policy_ideal_ops, geometry, &config, observer, why, why_bytes);
+}
+
+const struct kv_policy_ops kv_policy_ideal_ops = {
+    .abi_version = KV_ABI_VERSION,
+    .flags = KV_CACHES | KV_CLAIRVOYANT | KV_TOKEN_UNITS,
+    .name = "ideal",
+    .summary = "token-exact paging and sharing: the bound of the memory states",
+    .source = "prefix with block size 1 and no null block",
+    .create = ideal_create,
+    .destroy = paged_destroy,
+    .lookup = paged_lookup,
+    .admit = paged_admit,
+    .extend = paged_extend,
+    .fork = paged_fork,
+    .trim = paged_trim,
+    .release = paged_release,
+    .facts = paged_facts,
+    .seq_facts = paged_seq_facts,
+    .obtainable = paged_obtainable,
+    .units_for = paged_units_for,
+    .largest_piece = paged_largest_piece,
+    .table = paged_table,
+    .free_queue = paged_free_queue,
+    .keyed_blocks = paged_keyed_blocks,
+    .check = paged_check,
+};
