@@ -40,6 +40,8 @@ struct kv_eviction_ops {
     void (*touch)(struct kv_eviction *order, uint32_t object);
     /* Removes the next victim and returns it. count > 0. */
     uint32_t (*evict)(struct kv_eviction *order);
+    /* Optional. What evict would return now. Changes nothing; count > 0. */
+    uint32_t (*next_victim)(const struct kv_eviction *order);
 
     /* Optional. Walks the order; NULL when it is sound, else what is wrong. O(objects). */
     const char *(*check)(const struct kv_eviction *order);

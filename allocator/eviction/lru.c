@@ -109,7 +109,16 @@ static uint32_t lru_evict(struct kv_eviction *order)
 
     assert(order->count > 0 && oldest != lru->head);
     lru_take(order, oldest);
+    __builtin_prefetch(&lru->nodes[lru->nodes[lru->head].next], 1);
     return oldest;
+}
+
+static uint32_t lru_next_victim(const struct kv_eviction *order)
+{
+    const struct lru *lru = (const struct lru *)order;
+
+    assert(order->count > 0);
+    return lru->nodes[lru->head].next;
 }
 
 static const char *lru_check(const struct kv_eviction *order)
@@ -139,5 +148,6 @@ const struct kv_eviction_ops kv_eviction_lru_ops = {
     .take = lru_take,
     .touch = lru_touch,
     .evict = lru_evict,
+    .next_victim = lru_next_victim,
     .check = lru_check,
 };
