@@ -59,6 +59,7 @@ void block_queue_release(struct block_queue *queue)
 
 static void evict(struct block_queue *queue, kv_block block)
 {
+    queue->distinct_keys -= queue->nodes[block].twin_next == block;
     block_index_remove(&queue->index, block);
     queue->cached_blocks--;
     queue->keyed_blocks--;
@@ -127,6 +128,9 @@ void block_queue_set_key(struct block_queue *queue, kv_block block, uint64_t key
     if ((node->flags & BLOCK_KEYED) != 0)
         return; /* shared after a fork, and the other sequence was first */
     block_index_add(&queue->index, block, key);
+    bool distinct = node->twin_next == block;
+    queue->distinct_keys += distinct;
+    queue->duplicate_keys += !distinct;
     queue->keyed_blocks++;
     queue->generation++;
 }

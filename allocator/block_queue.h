@@ -14,6 +14,8 @@ struct block_queue {
     uint32_t free_blocks;   /* in the queue, keyed ones included */
     uint32_t cached_blocks; /* of these, with a key */
     uint32_t keyed_blocks;  /* with a key, held or not */
+    uint32_t distinct_keys; /* different keys among these */
+    uint64_t duplicate_keys; /* since the start: keys given while another block carried the same */
     uint64_t generation;    /* changes whenever a key is added or lost */
     bool unkeyed_to_head;   /* rules 2026-08: freed blocks without a key are the next to be taken */
     struct kv_observer observer;

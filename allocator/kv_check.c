@@ -260,9 +260,9 @@ static uint64_t check_free_queue(const struct kv_policy *policy, kv_block *out, 
     return as_checker(policy)->inner->ops->free_queue(as_checker(policy)->inner, out, cap);
 }
 
-static uint64_t check_keyed_blocks(const struct kv_policy *policy, uint64_t *generation)
+static void check_cache_facts(const struct kv_policy *policy, struct kv_cache_facts *facts)
 {
-    return as_checker(policy)->inner->ops->keyed_blocks(as_checker(policy)->inner, generation);
+    as_checker(policy)->inner->ops->cache_facts(as_checker(policy)->inner, facts);
 }
 
 static const char *check_walk(const struct kv_policy *policy)
@@ -298,7 +298,7 @@ static struct kv_policy_ops wrapper_table(const struct kv_policy_ops *inner)
     ops.largest_piece = check_largest_piece;
     ops.table = inner->table != NULL ? check_table : NULL;
     ops.free_queue = inner->free_queue != NULL ? check_free_queue : NULL;
-    ops.keyed_blocks = inner->keyed_blocks != NULL ? check_keyed_blocks : NULL;
+    ops.cache_facts = inner->cache_facts != NULL ? check_cache_facts : NULL;
     ops.check = inner->check != NULL ? check_walk : NULL;
     return ops;
 }

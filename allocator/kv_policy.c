@@ -111,3 +111,10 @@ const char *kv_check_walk(const struct kv_policy *policy)
 {
     return policy->ops->check != NULL ? policy->ops->check(policy) : NULL;
 }
+
+void kv_get_cache_facts(const struct kv_policy *policy, struct kv_cache_facts *facts)
+{
+    *facts = (struct kv_cache_facts){ 0 };
+    if (policy->ops->cache_facts != NULL)
+        policy->ops->cache_facts(policy, facts);
+}

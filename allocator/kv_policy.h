@@ -142,6 +142,15 @@ struct kv_facts {
     uint64_t referenced_bytes; /* what the same sequences would hold if nothing were shared */
 };
 
+/* What a caching policy holds. */
+struct kv_cache_facts {
+    uint64_t keyed_blocks;   /* carry a key now, held or not; duplicates count each */
+    uint64_t distinct_keys;  /* different keys among them */
+    uint64_t duplicate_keys; /* since the start: keys given while another block carried the same */
+    uint64_t generation;     /* changes whenever a key is added or lost, so that a look-up's answer can
+                                be remembered */
+};
+
 /* Where one sequence's slots are. */
 struct kv_seq_facts {
     uint64_t first_token;  /* slots before it were given back (sliding window), else 0 */
@@ -230,9 +239,8 @@ struct kv_policy_ops {
     const kv_block *(*table)(const struct kv_policy *policy, kv_seq seq, uint32_t *count);
     /* Optional (blocks). The free queue in order, head first; writes at most cap, returns its length. */
     uint64_t (*free_queue)(const struct kv_policy *policy, kv_block *out, uint64_t cap);
-    /* Optional (KV_CACHES). Blocks that carry a key now, held or not; and a number that changes
-     * whenever a key was added or lost, so that a look-up's answer can be remembered. */
-    uint64_t (*keyed_blocks)(const struct kv_policy *policy, uint64_t *generation);
+    /* Optional (KV_CACHES). O(1). */
+    void (*cache_facts)(const struct kv_policy *policy, struct kv_cache_facts *facts);
     /* Walks the whole structure and recomputes every fact. NULL when all is well, else one line about
      * the first contradiction (static or policy-owned storage). O(pool). */
     const char *(*check)(const struct kv_policy *policy);
@@ -255,6 +263,8 @@ uint64_t kv_obtainable(struct kv_policy *policy, const struct kv_demand *demand)
 uint64_t kv_largest_run(struct kv_policy *policy, uint32_t pieces);
 uint64_t kv_units_for(const struct kv_policy *policy, const struct kv_request *request,
                       uint64_t tokens, bool forked);
+/* All zero for a policy that does not cache. */
+void kv_get_cache_facts(const struct kv_policy *policy, struct kv_cache_facts *facts);
 /* NULL when sound, else what is wrong. Policies without a check are taken at their word. */
 const char *kv_check_walk(const struct kv_policy *policy);
 

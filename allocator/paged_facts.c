@@ -76,12 +76,15 @@ uint64_t paged_free_queue(const struct kv_policy *policy, kv_block *out, uint64_
     return p->caches ? block_queue_list(&p->queue, out, cap) : block_ring_queue(&p->ring, out, cap);
 }
 
-uint64_t paged_keyed_blocks(const struct kv_policy *policy, uint64_t *generation)
+void paged_cache_facts(const struct kv_policy *policy, struct kv_cache_facts *facts)
 {
     const struct paged *p = (const struct paged *)policy;
-    if (generation != NULL)
-        *generation = p->queue.generation;
-    return p->queue.keyed_blocks;
+    *facts = (struct kv_cache_facts){
+        .keyed_blocks = p->queue.keyed_blocks,
+        .distinct_keys = p->queue.distinct_keys,
+        .duplicate_keys = p->queue.duplicate_keys,
+        .generation = p->queue.generation,
+    };
 }
 
 /* --- look-up ------------------------------------------------------------------------------- */

@@ -34,6 +34,6 @@ const struct kv_policy_ops kv_policy_ideal_ops = {
     .largest_piece = paged_largest_piece,
     .table = paged_table,
     .free_queue = paged_free_queue,
-    .keyed_blocks = paged_keyed_blocks,
+    .cache_facts = paged_cache_facts,
     .check = paged_check,
 };
