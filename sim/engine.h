@@ -87,8 +87,6 @@ struct engine_hooks {
     void (*episode)(void *context, const struct episode *episode, const char *request_id,
                     uint64_t end_ns);
     void (*stretch)(void *context, const struct levels *levels, uint64_t begin, uint64_t end);
-    /* Serial runs: hit blocks of each request in order, -1 for one that never fits. */
-    void (*serial_hits)(void *context, int64_t hit_blocks);
 };
 
 struct engine_config {

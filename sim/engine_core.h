@@ -2,6 +2,7 @@
 #ifndef PAGESIM_ENGINE_CORE_H
 #define PAGESIM_ENGINE_CORE_H
 
+#include "sim/digest.h"
 #include "sim/engine.h"
 #include "sim/shared_prefix.h"
 
@@ -91,6 +92,7 @@ struct engine {
     size_t abort_count, abort_capacity;
     struct sim_request *free_requests;
 
+    struct hit_digest serial_hits; /* serial runs: hit blocks of each request, -1 for one that never fits */
     bool started;      /* the first request has arrived */
     bool out_of_memory; /* the process's own: noticed in a place that cannot report it */
     struct err *err;

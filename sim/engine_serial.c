@@ -27,9 +27,7 @@ static bool fork_and_fill(struct engine *e, struct sim_request *r)
 
 static void tell_hits(struct engine *e, int64_t hit_blocks)
 {
-    if (e->config.hooks.serial_hits) {
-        e->config.hooks.serial_hits(e->config.hooks.context, hit_blocks);
-    }
+    hit_digest_add(&e->serial_hits, hit_blocks);
 }
 
 static bool serve(struct engine *e, struct sim_request *r)
@@ -65,6 +63,7 @@ int engine_run_serial(struct engine *e, struct wl_source *source)
 {
     struct wl_request from;
     int more;
+    hit_digest_begin(&e->serial_hits);
     while ((more = wl_next(source, &from, e->err)) == 1) {
         struct sim_request *r = engine_arrive(e, &from);
         if (e->out_of_memory) return err_set(e->err, ERR_FAILED, "out of memory");

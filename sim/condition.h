@@ -1,0 +1,18 @@
+/* Conditions on a result: 'internal_fragmentation > 0.2 && preemptions == 0' (--fail-if). */
+#ifndef PAGESIM_CONDITION_H
+#define PAGESIM_CONDITION_H
+
+#include <stdbool.h>
+
+#include "sim/result.h"
+#include "workloads/err.h"
+
+/* Comparisons KEY OP NUMBER joined by && and || (&& binds closer). OP: < <= > >= == !=. A key that is
+ * null in the result makes its comparison false. -1 with err (ERR_USAGE) when the text is malformed or names
+ * a key that results do not have; else *holds is set. */
+int condition_holds(const char *text, const struct result *result, bool *holds, struct err *err);
+
+/* Checks the form alone, before anything is run. */
+int condition_check(const char *text, struct err *err);
+
+#endif

@@ -1,0 +1,177 @@
+#include "sim/run_logs.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "sim/engine_core.h"
+
+static struct outfile *open_log(const char *path, FILE **stream, struct err *err)
+{
+    struct outfile *file = outfile_open(path, err);
+    if (file) *stream = outfile_stream(file);
+    return file;
+}
+
+static void timeline_header(FILE *out)
+{
+    fputs("time_ns", out);
+    for (int s = 0; s < STATE_COUNT; s++) fprintf(out, ",%s_bytes", state_names[s]);
+    fputs(",running\n", out);
+}
+
+static void oom_header(FILE *out)
+{
+    fputs("kind,start_ns,end_ns,attempts,request,unit_bytes,ask_units,need_units,e_units,r_units,"
+          "a_units,shortfall_units,ask_bytes,e_bytes,a_bytes,class",
+          out);
+    for (int c = CLASS_COUNT - 1; c >= 0; c--) fprintf(out, ",%s_ns", class_names[c]);
+    fputs(",primary", out);
+    for (int c = 0; c < CAUSE_COUNT; c++) fprintf(out, ",cause_%s_units", cause_names[c]);
+    fputc('\n', out);
+}
+
+int run_logs_open(struct run_logs *logs, const char *timeline_path, uint64_t timeline_interval_ns,
+                  const char *events_path, const char *oom_path, struct err *err)
+{
+    memset(logs, 0, sizeof *logs);
+    if ((timeline_path && !(logs->timeline_file = open_log(timeline_path, &logs->timeline.out, err))) ||
+        (events_path && !(logs->events_file = open_log(events_path, &logs->events, err))) ||
+        (oom_path && !(logs->oom_file = open_log(oom_path, &logs->oom, err)))) {
+        run_logs_abandon(logs);
+        return -1;
+    }
+    logs->timeline.interval_ns = timeline_interval_ns;
+    if (logs->timeline.out) timeline_header(logs->timeline.out);
+    if (logs->events) fputs("time_ns,event,request,a,b\n", logs->events);
+    if (logs->oom) oom_header(logs->oom);
+    return 0;
+}
+
+/* Integer mean, rounded to nearest. */
+static uint64_t mean_of(u128 sum, uint64_t duration)
+{
+    return (uint64_t)((sum + duration / 2) / duration);
+}
+
+static void timeline_row(struct run_logs *logs, uint64_t end)
+{
+    struct timeline *t = &logs->timeline;
+    uint64_t duration = end - t->begin_ns;
+    if (duration == 0) return;
+    if (++t->rows > TIMELINE_ROWS_MAX) {
+        logs->too_many_rows = true;
+    } else {
+        fprintf(t->out, "%" PRIu64, t->begin_ns);
+        for (int s = 0; s < STATE_COUNT; s++) {
+            fprintf(t->out, ",%" PRIu64, mean_of(t->state_byte_time[s], duration));
+        }
+        fprintf(t->out, ",%.3f\n", (double)t->running_time / (double)duration);
+    }
+    memset(t->state_byte_time, 0, sizeof t->state_byte_time);
+    t->running_time = 0;
+    t->begin_ns = end;
+}
+
+static void on_stretch(void *context, const struct levels *levels, uint64_t begin, uint64_t end)
+{
+    struct run_logs *logs = context;
+    struct timeline *t = &logs->timeline;
+    if (!t->started) {
+        t->started = true;
+        t->begin_ns = begin - begin % t->interval_ns;
+        if (t->begin_ns < begin) t->begin_ns = begin;
+    }
+    while (begin < end && !logs->too_many_rows) {
+        uint64_t row_end = begin - begin % t->interval_ns + t->interval_ns;
+        uint64_t until = end < row_end ? end : row_end;
+        for (int s = 0; s < STATE_COUNT; s++) {
+            t->state_byte_time[s] += (u128)levels->state_bytes[s] * (until - begin);
+        }
+        t->running_time += (u128)levels->running_seqs * (until - begin);
+        t->end_ns = until;
+        if (until == row_end) timeline_row(logs, until);
+        begin = until;
+    }
+}
+
+/* A CSV field; quoted when it must be. */
+static void write_field(const char *text, FILE *out)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        fputs(text, out);
+        return;
+    }
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"') fputc('"', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+static void on_event(void *context, uint64_t time_ns, enum event_kind kind,
+                     const struct sim_request *request, uint64_t a, uint64_t b)
+{
+    struct run_logs *logs = context;
+    char name[24] = "";
+    fprintf(logs->events, "%" PRIu64 ",%s,", time_ns, event_names[kind]);
+    if (request) write_field(sim_request_name(request, name, sizeof name), logs->events);
+    fprintf(logs->events, ",%" PRIu64 ",%" PRIu64 "\n", a, b);
+}
+
+static void on_episode(void *context, const struct episode *e, const char *request, uint64_t end)
+{
+    struct run_logs *logs = context;
+    const struct refusal_facts *f = &e->facts;
+    FILE *out = logs->oom;
+    fprintf(out, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", demand_kind_names[f->demand.kind], e->begin, end,
+            e->attempts);
+    write_field(request, out);
+    const uint64_t numbers[] = {f->unit_bytes, f->ask_units, f->need_units, f->e_units, f->r_units,
+                                f->a_units, e->proof.shortfall_units, f->ask_units * f->unit_bytes,
+                                f->e_units * f->unit_bytes, f->a_units * f->unit_bytes};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        fprintf(out, ",%" PRIu64, numbers[i]);
+    }
+    fprintf(out, ",%s", class_names[e->class]);
+    for (int c = CLASS_COUNT - 1; c >= 0; c--) fprintf(out, ",%" PRIu64, e->time_in_class[c]);
+    fprintf(out, ",%s", cause_names[e->proof.primary]);
+    for (int c = 0; c < CAUSE_COUNT; c++) fprintf(out, ",%" PRIu64, e->proof.parts_units[c]);
+    fputc('\n', out);
+}
+
+void run_logs_hook(struct run_logs *logs, struct engine_hooks *hooks)
+{
+    if (logs->timeline.out) hooks->stretch = on_stretch;
+    if (logs->events) hooks->event = on_event;
+    if (logs->oom) hooks->episode = on_episode;
+}
+
+int run_logs_commit(struct run_logs *logs, struct err *err)
+{
+    if (logs->timeline.out && logs->timeline.started) timeline_row(logs, logs->timeline.end_ns);
+    if (logs->too_many_rows) {
+        run_logs_abandon(logs);
+        return err_set(err, ERR_USAGE,
+                       "timeline-interval: more than %u rows, expected a longer interval",
+                       TIMELINE_ROWS_MAX);
+    }
+    struct outfile **files[] = {&logs->timeline_file, &logs->events_file, &logs->oom_file};
+    for (size_t i = 0; i < 3; i++) {
+        struct outfile *file = *files[i];
+        *files[i] = NULL;
+        if (file && outfile_commit(file, err)) {
+            run_logs_abandon(logs);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+void run_logs_abandon(struct run_logs *logs)
+{
+    outfile_abandon(logs->timeline_file);
+    outfile_abandon(logs->events_file);
+    outfile_abandon(logs->oom_file);
+    logs->timeline_file = logs->events_file = logs->oom_file = NULL;
+}

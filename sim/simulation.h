@@ -1,0 +1,38 @@
+/* One simulation, from options and a trace to a result. What `run` and every cell of `sweep` do. */
+#ifndef PAGESIM_SIMULATION_H
+#define PAGESIM_SIMULATION_H
+
+#include "sim/engine.h"
+#include "sim/optset.h"
+#include "sim/result.h"
+
+/* What has to be known of a trace before it is run: from one read of it, or nothing for a pipe. */
+struct trace_facts {
+    bool known;
+    struct wl_summary summary;
+    /* --warmup and --measure as points of the run: nanoseconds, or request numbers for serial. */
+    uint64_t window_begin, window_end;
+};
+
+/* max-model-len by default for a trace that cannot be read beforehand. */
+#define DEFAULT_MODEL_LEN 8192u
+/* Longest sequence that the default takes from a trace: longer prompts in it are rejected. */
+#define MODEL_LEN_FROM_TRACE_MAX ((uint64_t)1 << 28)
+
+/* Reads the source once (twice when --warmup or --measure is a share of the requests) and rewinds it.
+ * A source that cannot be rewound leaves facts->known false and must not need the facts. */
+int trace_facts_read(struct trace_facts *facts, struct wl_source *source,
+                     const struct options *options, struct err *err);
+
+/* Fills in an engine's configuration. hooks are left alone. -1 with err (ERR_USAGE). */
+int simulation_configure(struct engine_config *config, const struct optset *set,
+                         const struct options *options, const struct trace_facts *facts,
+                         struct err *err);
+
+/* Configures, runs, reports. hooks may be NULL. result must be initialised; the source stands at its
+ * beginning and is read to its end. */
+int simulation_run(struct result *result, const struct optset *set, const struct options *options,
+                   struct wl_source *source, const struct trace_facts *facts,
+                   const struct engine_hooks *hooks, struct err *err);
+
+#endif
