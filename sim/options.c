@@ -174,14 +174,15 @@ static int number_parse(const struct option_spec *spec, const char *text, uint64
                               : spec->kind == OPT_SIZE ? size_parse_bytes(text, value)
                                                        : size_parse_time(text, value);
     if (status == SIZE_OK && *value >= spec->min && *value <= spec->max) return 0;
-    const char *noun = spec->kind == OPT_COUNT  ? "a count"
-                       : spec->kind == OPT_SIZE ? "bytes (16GiB, 80GB, 16k)"
+    bool part = status == SIZE_NOT_WHOLE;
+    const char *noun = spec->kind == OPT_COUNT  ? (part ? "a whole count" : "a count")
+                       : spec->kind == OPT_SIZE ? (part ? "whole bytes" : "bytes (16GiB, 80GB, 16k)")
+                       : part                   ? "whole nanoseconds"
                                                 : "a time (300s, 5ms, 10us; plain: ns)";
-    const char *which = status == SIZE_NOT_WHOLE ? "whole " : "";
     if (spec->max >= UINT64_MAX - 1)
-        return err_set(err, ERR_USAGE, FOUND "%s%s, at least %" PRIu64, text, which, noun, spec->min);
-    return err_set(err, ERR_USAGE, FOUND "%s%s from %" PRIu64 " to %" PRIu64, text, which, noun,
-                   spec->min, spec->max);
+        return err_set(err, ERR_USAGE, FOUND "%s, at least %" PRIu64, text, noun, spec->min);
+    return err_set(err, ERR_USAGE, FOUND "%s from %" PRIu64 " to %" PRIu64, text, noun, spec->min,
+                   spec->max);
 }
 
 static int ratio_parse(const struct option_spec *spec, const char *text, double *value,
