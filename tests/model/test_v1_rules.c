@@ -235,6 +235,25 @@ static void watermark__first_chunk_admission__holds_too(void **state)
     }
 }
 
+/* The same pool, but b's 2 tokens are more than the rest of the budget, 1. Its first chunk fits
+ * (1 + 4 of 5); the whole prompt (2 + 4) does not. */
+static void watermark__whole_prompt_admission__counts_the_whole_prompt(void **state)
+{
+    (void)state;
+    for (int whole = 0; whole <= 1; whole++) {
+        struct v1_case c = plain_case(8, 1);
+        c.config.reserve_full_prompt = whole;
+        c.config.watermark = 0.5;
+        c.config.max_num_batched_tokens = 3;
+        add_unique(&c, "a", 0, 1, 2);
+        add_unique(&c, "b", 0, 1, 2);
+        struct v1_result r;
+        v1_reference_run(&c, &r);
+        check_step(&c, &r, 0, whole ? "a 2@0 [][1,2]" : "a 2@0 [][1,2]; b 1@0 [][3]");
+        release(&c, &r);
+    }
+}
+
 /* Rules 2026-04 know no watermark. */
 static void watermark__rules_2026_04__is_ignored(void **state)
 {
@@ -280,6 +299,7 @@ int main(void)
         cmocka_unit_test(window__blocks_of_one_token__leave_one_by_one),
         cmocka_unit_test(window__allocation_fails__blocks_have_left_all_the_same),
         cmocka_unit_test(watermark__first_chunk_admission__holds_too),
+        cmocka_unit_test(watermark__whole_prompt_admission__counts_the_whole_prompt),
         cmocka_unit_test(watermark__rules_2026_04__is_ignored),
         cmocka_unit_test(arrivals__lines_out_of_order__queue_by_arrival_then_line),
     };
