@@ -1,97 +1,36 @@
 #include "sim/cache_report.h"
 
-#include "sim/sizes.h"
+#include "sim/result.h"
 
-#include <inttypes.h>
-#include <math.h>
+#define COUNT(field) result_u64(&object, #field, figures->field)
+#define MEAN(field) result_f64(&object, #field, figures->field)
+#define RATIO(key, part, whole) result_ratio(&object, key, figures->part, figures->whole)
+#define TEXT(field) result_text(&object, #field, figures->field)
 
-double cache_ratio(uint64_t part, uint64_t whole)
+static int write_object(struct result *object, FILE *out, struct err *err)
 {
-    return whole > 0 ? (double)part / (double)whole : (double)NAN;
-}
+    int status = object->out_of_memory ? err_set(err, ERR_FAILED, "out of memory") : 0;
 
-void cache_json_text(FILE *out, const char *text)
-{
-    putc('"', out);
-    for (const char *c = text; *c != '\0'; c++) {
-        unsigned char byte = (unsigned char)*c;
-
-        if (byte == '"' || byte == '\\')
-            fprintf(out, "\\%c", byte);
-        else if (byte < 0x20 || byte > 0x7e)
-            fprintf(out, "\\u%04x", byte);
-        else
-            putc(byte, out);
-    }
-    putc('"', out);
-}
-
-/* Members of one object, with the commas between them. */
-struct object {
-    FILE *out;
-    const char *separator;
-};
-
-static struct object object_begin(FILE *out)
-{
-    return (struct object){.out = out, .separator = "{"};
-}
-
-static void object_key(struct object *object, const char *key)
-{
-    fprintf(object->out, "%s\"%s\": ", object->separator, key);
-    object->separator = ", ";
-}
-
-static void object_count(struct object *object, const char *key, uint64_t count)
-{
-    object_key(object, key);
-    fprintf(object->out, "%" PRIu64, count);
-}
-
-static void object_ratio(struct object *object, const char *key, double ratio)
-{
-    char text[40];
-
-    object_key(object, key);
-    if (isnan(ratio)) {
-        fputs("null", object->out);
-        return;
-    }
-    size_format_ratio(ratio, text, sizeof text);
-    fputs(text, object->out);
-}
-
-static void object_text(struct object *object, const char *key, const char *text)
-{
-    object_key(object, key);
-    cache_json_text(object->out, text);
-}
-
-static void object_end(struct object *object)
-{
-    putc('}', object->out);
+    if (status == 0)
+        result_write_line(object, out);
+    result_release(object);
+    return status;
 }
 
 /* Infinite capacity is null: there is no such number of blocks. */
-static void object_capacity(struct object *object, uint64_t capacity_blocks)
+static void add_capacity(struct result *object, const struct cache_config *config)
 {
-    if (capacity_blocks == CACHE_INFINITE) {
-        object_key(object, "capacity_blocks");
-        fputs("null", object->out);
-    } else {
-        object_count(object, "capacity_blocks", capacity_blocks);
-    }
+    if (config->capacity_blocks == CACHE_INFINITE)
+        result_null(object, "capacity_blocks");
+    else
+        result_u64(object, "capacity_blocks", config->capacity_blocks);
 }
 
-#define COUNT(field) object_count(&object, #field, result->field)
-#define RATIO(field) object_ratio(&object, #field, result->field)
-#define QUOTIENT(key, part, whole) object_ratio(&object, key, cache_ratio(result->part, result->whole))
-
-void cache_json_infinite(FILE *out, const struct cache_infinite *result)
+int cache_json_infinite(FILE *out, const struct cache_infinite *figures, struct err *err)
 {
-    struct object object = object_begin(out);
+    struct result object;
 
+    result_init(&object);
     COUNT(requests);
     COUNT(lookup_blocks);
     COUNT(hit_blocks);
@@ -103,26 +42,27 @@ void cache_json_infinite(FILE *out, const struct cache_infinite *result)
     COUNT(fully_hit_requests);
     COUNT(zero_hit_requests);
     COUNT(unique_blocks);
-    QUOTIENT("hit_ratio_blocks", hit_blocks, lookup_blocks);
-    QUOTIENT("hit_ratio_full_blocks", hit_full_blocks, lookup_full_blocks);
-    QUOTIENT("hit_ratio_tokens", hit_tokens, input_tokens);
-    QUOTIENT("hit_ratio_tokens_full_blocks", hit_tokens_full_blocks, input_tokens);
-    RATIO(mean_request_hit_ratio_blocks);
-    RATIO(mean_request_hit_ratio_tokens);
-    RATIO(mean_request_hit_ratio_full_blocks);
-    object_text(&object, "per_request_hits_sha256", result->per_request_hits_sha256);
-    object_end(&object);
+    RATIO("hit_ratio_blocks", hit_blocks, lookup_blocks);
+    RATIO("hit_ratio_full_blocks", hit_full_blocks, lookup_full_blocks);
+    RATIO("hit_ratio_tokens", hit_tokens, input_tokens);
+    RATIO("hit_ratio_tokens_full_blocks", hit_tokens_full_blocks, input_tokens);
+    MEAN(mean_request_hit_ratio_blocks);
+    MEAN(mean_request_hit_ratio_tokens);
+    MEAN(mean_request_hit_ratio_full_blocks);
+    TEXT(per_request_hits_sha256);
+    return write_object(&object, out, err);
 }
 
-void cache_json_prefix(FILE *out, const struct cache_config *config,
-                       const struct cache_prefix *result)
+int cache_json_prefix(FILE *out, const struct cache_config *config, const struct cache_prefix *figures,
+                      struct err *err)
 {
-    struct object object = object_begin(out);
+    struct result object;
 
-    object_capacity(&object, config->capacity_blocks);
-    object_text(&object, "release_order",
+    result_init(&object);
+    add_capacity(&object, config);
+    result_text(&object, "release_order",
                 config->release == CACHE_LEAF_FIRST ? "leaf_first" : "root_first");
-    object_text(&object, "cacheable_blocks", config->blocks == CACHE_ALL_BLOCKS ? "all" : "full");
+    result_text(&object, "cacheable_blocks", config->blocks == CACHE_ALL_BLOCKS ? "all" : "full");
     COUNT(requests);
     COUNT(rejected_requests);
     COUNT(lookup_blocks);
@@ -134,22 +74,23 @@ void cache_json_prefix(FILE *out, const struct cache_config *config,
     COUNT(fully_hit_requests);
     COUNT(zero_hit_requests);
     COUNT(resident_blocks_at_end);
-    QUOTIENT("hit_ratio_blocks", hit_blocks, lookup_blocks);
-    QUOTIENT("hit_ratio_tokens", hit_tokens, input_tokens);
-    object_text(&object, "per_request_hits_sha256", result->per_request_hits_sha256);
-    object_end(&object);
+    RATIO("hit_ratio_blocks", hit_blocks, lookup_blocks);
+    RATIO("hit_ratio_tokens", hit_tokens, input_tokens);
+    TEXT(per_request_hits_sha256);
+    return write_object(&object, out, err);
 }
 
-void cache_json_stream(FILE *out, const struct cache_config *config,
-                       const struct cache_stream *result)
+int cache_json_stream(FILE *out, const struct cache_config *config, const struct cache_stream *figures,
+                      struct err *err)
 {
-    struct object object = object_begin(out);
+    struct result object;
 
-    object_capacity(&object, config->capacity_blocks);
+    result_init(&object);
+    add_capacity(&object, config);
     COUNT(lookups);
     COUNT(hits);
     COUNT(evicted_blocks);
     COUNT(resident_blocks_at_end);
-    QUOTIENT("hit_ratio", hits, lookups);
-    object_end(&object);
+    RATIO("hit_ratio", hits, lookups);
+    return write_object(&object, out, err);
 }

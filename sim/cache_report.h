@@ -1,5 +1,5 @@
-/* Results of content studies as JSON objects; keys are the fields' names in cache_sim.h, and ratios of
- * their sums. A ratio whose denominator is zero is null. */
+/* Results of content studies as JSON objects of one line each; keys are the fields' names in
+ * cache_sim.h, and ratios of their sums. A ratio whose denominator is zero is null. */
 #ifndef PAGESIM_CACHE_REPORT_H
 #define PAGESIM_CACHE_REPORT_H
 
@@ -7,15 +7,11 @@
 
 #include "sim/cache_sim.h"
 
-void cache_json_infinite(FILE *out, const struct cache_infinite *result);
-void cache_json_prefix(FILE *out, const struct cache_config *config,
-                       const struct cache_prefix *result);
-void cache_json_stream(FILE *out, const struct cache_config *config,
-                       const struct cache_stream *result);
-/* A string in quotes; control characters and what is not ASCII are escaped or replaced. */
-void cache_json_text(FILE *out, const char *text);
-
-/* part / whole, NAN when whole is 0. */
-double cache_ratio(uint64_t part, uint64_t whole);
+/* All return 0, or -1 with err (then nothing was written). */
+int cache_json_infinite(FILE *out, const struct cache_infinite *result, struct err *err);
+int cache_json_prefix(FILE *out, const struct cache_config *config, const struct cache_prefix *result,
+                      struct err *err);
+int cache_json_stream(FILE *out, const struct cache_config *config, const struct cache_stream *result,
+                      struct err *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include "sim/cache_sim.h"
 #include "sim/command.h"
 #include "sim/id_file.h"
+#include "sim/result.h"
 #include "sim/sizes.h"
 
 /* References that go through index and caches together: numbers stay in the first-level cache. */
@@ -123,7 +124,7 @@ static const char *capacity_text(uint64_t capacity, char text[24])
 static void print_ratio(uint64_t part, uint64_t whole)
 {
     if (whole > 0)
-        printf("  %8.4f", cache_ratio(part, whole));
+        printf("  %8.4f", (double)part / (double)whole);
     else
         printf("  %8s", "-");
 }
@@ -182,10 +183,10 @@ static void table_stream(const struct cache_config *config, const struct cache_s
 static int study_prefix(const struct study *study, const struct cache_trace *trace,
                         const struct kv_eviction_ops *order, struct err *err)
 {
-    const char *separator = "";
+    const char *separator = "  ";
 
     if (study->json)
-        printf(",\n \"prefix_%s\": [", order->name);
+        printf(" ,\"prefix_%s\": [\n", order->name);
     for (size_t c = 0; c < study->capacity_count; c++)
         for (size_t r = 0; r < study->release_count; r++)
             for (size_t b = 0; b < study->blocks_count; b++) {
@@ -197,26 +198,27 @@ static int study_prefix(const struct study *study, const struct cache_trace *tra
                     continue; /* the object `infinite` says it all */
                 if (cache_run_prefix(trace, &config, &result, NULL, err) != 0)
                     return -1;
-                if (study->json) {
-                    printf("%s\n  ", separator);
-                    cache_json_prefix(stdout, &config, &result);
-                } else {
+                if (!study->json) {
                     table_prefix(&config, &result);
+                    continue;
                 }
-                separator = ",";
+                printf("%s", separator);
+                if (cache_json_prefix(stdout, &config, &result, err) != 0)
+                    return -1;
+                separator = " ,";
             }
     if (study->json)
-        printf("]");
+        printf(" ]\n");
     return 0;
 }
 
 static int study_stream(const struct study *study, const struct cache_trace *trace,
                         const struct kv_eviction_ops *order, bool with_infinite, struct err *err)
 {
-    const char *separator = "";
+    const char *separator = "  ";
 
     if (study->json)
-        printf(",\n \"block_stream_%s\": [", order->name);
+        printf(" ,\"block_stream_%s\": [\n", order->name);
     for (size_t c = 0; c < study->capacity_count; c++) {
         struct cache_config config = {.evict = order, .capacity_blocks = study->capacities[c]};
         struct cache_stream result;
@@ -225,16 +227,17 @@ static int study_stream(const struct study *study, const struct cache_trace *tra
             continue;
         if (cache_run_stream(trace, &config, &result, err) != 0)
             return -1;
-        if (study->json) {
-            printf("%s\n  ", separator);
-            cache_json_stream(stdout, &config, &result);
-        } else {
+        if (!study->json) {
             table_stream(&config, &result);
+            continue;
         }
-        separator = ",";
+        printf("%s", separator);
+        if (cache_json_stream(stdout, &config, &result, err) != 0)
+            return -1;
+        separator = " ,";
     }
     if (study->json)
-        printf("]");
+        printf(" ]\n");
     return 0;
 }
 
@@ -244,16 +247,17 @@ static int study_json(const struct study *study, const struct cache_trace *trace
     struct cache_infinite infinite;
 
     printf("{\"trace\": ");
-    cache_json_text(stdout, wl_name(source));
+    result_write_string(wl_name(source), stdout);
     printf(", \"trace_checksum\": \"%016" PRIx64 "\"", wl_summary(source)->checksum);
     printf(", \"block_size_tokens\": %" PRIu32 ", \"requests\": %" PRIu64
-           ", \"max_blocks_per_request\": %" PRIu64 ", \"lower_bound\": %s",
+           ", \"max_blocks_per_request\": %" PRIu64 ", \"lower_bound\": %s\n",
            trace->block_tokens, trace->request_count, trace->request_blocks_max,
            trace->lower_bound ? "true" : "false");
     if (!stream_only) {
         cache_run_infinite(trace, &infinite, NULL);
-        printf(",\n \"infinite\": ");
-        cache_json_infinite(stdout, &infinite);
+        printf(" ,\"infinite\": ");
+        if (cache_json_infinite(stdout, &infinite, err) != 0)
+            return -1;
         for (size_t i = 0; i < study->order_count; i++)
             if (study_prefix(study, trace, study->orders[i], err) != 0)
                 return -1;
@@ -402,40 +406,59 @@ static int id_study_read(struct id_study *ids, const struct study *study, struct
     return (int)n;
 }
 
-static void id_study_print(struct id_study *ids, const struct study *study, const char *path,
-                           const char *format)
+/* What the caches counted, once the file is read. */
+static void id_study_finish(struct id_study *ids, const struct study *study)
 {
-    if (study->json) {
-        printf("{\"ids\": ");
-        cache_json_text(stdout, path);
-        printf(", \"format\": \"%s\", \"references\": %" PRIu64 ", \"unique_ids\": %" PRIu32, format,
-               ids->references, ids->index.count);
-    } else {
-        printf("%s: %" PRIu64 " references, %" PRIu32 " different ids\n", path, ids->references,
-               ids->index.count);
-        table_stream_head();
-    }
     for (size_t i = 0; i < cache_count(study); i++) {
-        struct cache_config config = {.evict = study->orders[i / study->capacity_count],
-                                      .capacity_blocks = study->capacities[i % study->capacity_count]};
         struct cache_stream *result = &ids->results[i];
-        bool first = i % study->capacity_count == 0;
+        const struct block_cache *cache = &ids->caches[i];
 
         result->lookups = ids->references;
-        result->evicted_blocks = ids->caches[i].evicted_blocks;
-        result->resident_blocks_at_end =
-            is_infinite(study, i) ? ids->index.count : ids->caches[i].order->count;
-        if (!study->json) {
-            table_stream(&config, result);
-            continue;
-        }
-        if (first)
-            printf("%s,\n \"block_stream_%s\": [", i > 0 ? "]" : "", config.evict->name);
-        printf("%s\n  ", first ? "" : ",");
-        cache_json_stream(stdout, &config, result);
+        result->evicted_blocks = cache->evicted_blocks;
+        result->resident_blocks_at_end = is_infinite(study, i) ? ids->index.count : cache->order->count;
     }
-    if (study->json)
-        printf("]}\n");
+}
+
+static struct cache_config id_config(const struct study *study, size_t i)
+{
+    return (struct cache_config){.evict = study->orders[i / study->capacity_count],
+                                 .capacity_blocks = study->capacities[i % study->capacity_count]};
+}
+
+static int id_study_json(const struct id_study *ids, const struct study *study, const char *path,
+                         const char *format, struct err *err)
+{
+    printf("{\"ids\": ");
+    result_write_string(path, stdout);
+    printf(", \"format\": \"%s\", \"references\": %" PRIu64 ", \"unique_ids\": %" PRIu32 "\n", format,
+           ids->references, ids->index.count);
+    for (size_t i = 0; i < cache_count(study); i++) {
+        struct cache_config config = id_config(study, i);
+        bool first = i % study->capacity_count == 0;
+        bool last = i % study->capacity_count == study->capacity_count - 1;
+
+        if (first)
+            printf(" ,\"block_stream_%s\": [\n", config.evict->name);
+        printf("%s", first ? "  " : " ,");
+        if (cache_json_stream(stdout, &config, &ids->results[i], err) != 0)
+            return -1;
+        if (last)
+            printf(" ]\n");
+    }
+    printf("}\n");
+    return 0;
+}
+
+static void id_study_table(const struct id_study *ids, const struct study *study, const char *path)
+{
+    printf("%s: %" PRIu64 " references, %" PRIu32 " different ids\n", path, ids->references,
+           ids->index.count);
+    table_stream_head();
+    for (size_t i = 0; i < cache_count(study); i++) {
+        struct cache_config config = id_config(study, i);
+
+        table_stream(&config, &ids->results[i]);
+    }
 }
 
 static int run_ids(const struct study *study, const struct options *options, struct err *err)
@@ -457,8 +480,13 @@ static int run_ids(const struct study *study, const struct options *options, str
     status = id_study_init(&ids, study, err);
     if (status == 0)
         status = id_study_read(&ids, study, file, err);
-    if (status == 0)
-        id_study_print(&ids, study, options->ids, format_name);
+    if (status == 0) {
+        id_study_finish(&ids, study);
+        if (study->json)
+            status = id_study_json(&ids, study, options->ids, format_name, err);
+        else
+            id_study_table(&ids, study, options->ids);
+    }
     id_study_release(&ids, study);
     id_file_close(file);
     return status;
@@ -490,12 +518,17 @@ const struct command command_cache = {
     .name = "cache",
     .summary = "hit rates of a trace's content by capacity and eviction order, without an engine",
     .usage = "[OPTION...] [TRACE]",
-    .notes = "Requests run one after another and take no time. Only leading blocks that are all cached\n"
-             "hit. --capacity, --evict, --release-order and --blocks take comma lists; every combination\n"
-             "is one line (or JSON object). Without --block-size blocks are the trace's own ids.\n"
+    .notes = "Requests run one after another and take no time. Only leading blocks that are all\n"
+             "cached hit. --capacity, --evict, --release-order and --blocks take comma lists;\n"
+             "each combination is one line, or one JSON object.\n"
              "\n"
-             "--ids FILE reads a bare stream of object ids instead of a trace: --format u64 (8 bytes an\n"
-             "id, little-endian), text (a number a line) or oracleGeneral (24-byte records).\n",
+             "Without --block-size blocks are the trace's own ids, or 16 tokens where it says\n"
+             "its content token by token. With it, blocks of that size are cut out of the\n"
+             "content; where ids are coarser, the hit ratio is a lower bound and says so.\n"
+             "\n"
+             "--ids FILE reads a bare stream of object ids instead of a trace, by --stream's\n"
+             "rule; --format u64 (8 bytes an id, little-endian), text (a number a line) or\n"
+             "oracleGeneral (24-byte records).\n",
     .options = FOR_CACHE,
     .arguments = COMMAND_ARGS_TRACE,
     .run = cache_run,

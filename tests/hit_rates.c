@@ -120,7 +120,7 @@ static void check_prefix(const struct cache_trace *trace, const json_t *row)
                    config.blocks == CACHE_ALL_BLOCKS ? "all" : "full");
     assert_int_equal(cache_run_prefix(trace, &config, &result, NULL, &err), 0);
     print_begin(&printed);
-    cache_json_prefix(printed.out, &config, &result);
+    assert_int_equal(cache_json_prefix(printed.out, &config, &result, &err), 0);
     print_end_same(&printed, row, what);
 }
 
@@ -136,7 +136,7 @@ static void check_stream(const struct cache_trace *trace, const json_t *row)
                    (unsigned long long)config.capacity_blocks);
     assert_int_equal(cache_run_stream(trace, &config, &result, &err), 0);
     print_begin(&printed);
-    cache_json_stream(printed.out, &config, &result);
+    assert_int_equal(cache_json_stream(printed.out, &config, &result, &err), 0);
     print_end_same(&printed, row, what);
 }
 
@@ -144,12 +144,13 @@ size_t hit_rates_check(const json_t *golden, const struct cache_trace *trace)
 {
     struct cache_infinite infinite;
     struct printed printed;
+    struct err err = {0};
     size_t i, compared = 1;
     json_t *row;
 
     cache_run_infinite(trace, &infinite, NULL);
     print_begin(&printed);
-    cache_json_infinite(printed.out, &infinite);
+    assert_int_equal(cache_json_infinite(printed.out, &infinite, &err), 0);
     print_end_same(&printed, json_object_get(golden, "infinite"), "infinite");
     json_array_foreach(json_object_get(golden, "prefix_lru"), i, row) {
         check_prefix(trace, row);
