@@ -19,6 +19,9 @@ static const struct {
 };
 #define FLAG_COUNT (sizeof FLAGS / sizeof FLAGS[0])
 
+#define INDENT 4
+#define HELP_COLUMN 22
+
 /* "0 to 4096", "at least 1" or "max|pow2|...". */
 static void range_text(const struct kv_option *option, char *out, size_t out_bytes)
 {
@@ -32,21 +35,30 @@ static void range_text(const struct kv_option *option, char *out, size_t out_byt
 
 static void print_options(const struct kv_policy_ops *ops)
 {
-    char range[256];
+    char range[256], text[1024];
     for (size_t i = 0; ops->options && ops->options[i]; i++) {
         const struct kv_option *option = ops->options[i];
         range_text(option, range, sizeof range);
-        printf("    --%-16s %s [%s]\n", option->name, option->help, option->default_text);
-        printf("      %-16s %s\n", "", range);
+        snprintf(text, sizeof text, "%s: %s [%s]", option->help, range, option->default_text);
+        int column = printf("%*s--%-*s ", INDENT, "", HELP_COLUMN - INDENT - 3, option->name);
+        command_print_wrapped(text, column, HELP_COLUMN);
     }
+}
+
+/* An indented line that may need several. */
+static void print_line(const char *label, const char *text)
+{
+    int column = printf("%*s%s", INDENT, "", label);
+    command_print_wrapped(text, column, 2 * INDENT);
 }
 
 static void print_list(void)
 {
-    printf("Allocation policies (--policy NAME); 'pagesim policies NAME' says more about one.\n");
+    printf("Allocation policies (--policy NAME); 'pagesim policies NAME' explains one.\n");
     for (size_t p = 0; p < kv_registry_count(); p++) {
         const struct kv_policy_ops *ops = kv_registry_at(p);
-        printf("\n%s\n    %s\n", ops->name, ops->summary);
+        printf("\n%s\n", ops->name);
+        print_line("", ops->summary);
         const char *separator = "    (";
         for (size_t i = 0; i < FLAG_COUNT; i++) {
             if (!(ops->flags & FLAGS[i].flag)) continue;
@@ -54,14 +66,16 @@ static void print_list(void)
             separator = ", ";
         }
         if (*separator == ',') printf(")\n");
-        printf("    source: %s\n", ops->source);
+        print_line("source: ", ops->source);
         print_options(ops);
     }
 }
 
 static void print_page(const struct kv_policy_ops *ops)
 {
-    printf("%s: %s\n\nSource: %s\n\n", ops->name, ops->summary, ops->source);
+    command_print_wrapped(ops->summary, printf("%s: ", ops->name), INDENT);
+    command_print_wrapped(ops->source, printf("\nSource: ") - 1, INDENT);
+    printf("\n");
     for (size_t i = 0; i < FLAG_COUNT; i++)
         if (ops->flags & FLAGS[i].flag) printf("  %-13s%s\n", FLAGS[i].name, FLAGS[i].meaning);
     if (!(ops->flags & KV_CONTIGUOUS)) printf("  %-13s%s\n", "blocks", "its units fit anywhere");

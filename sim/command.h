@@ -39,6 +39,8 @@ int command_main(int argc, char **argv, struct err *err);
 int command_flush_stdout(struct err *err);
 /* Prints the help of a command to stdout, 80 columns wide. words: "run", "trace gen". */
 void command_help(const struct command *command, const char *words);
+/* Prints text in lines of at most 80 columns, continued at `indent`; the cursor stands at `column`. */
+void command_print_wrapped(const char *text, int column, int indent);
 /* The help of the program. */
 void command_help_all(void);
 

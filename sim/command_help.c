@@ -7,9 +7,9 @@
 
 #define WIDTH 80
 #define HELP_COLUMN 30
+#define ENTRY_COLUMN 12
 
-/* Prints text in lines of at most WIDTH, continued at `indent`; the cursor stands at `column`. */
-static void print_wrapped(const char *text, int column, int indent)
+void command_print_wrapped(const char *text, int column, int indent)
 {
     bool line_begins = true;
     while (*text) {
@@ -26,6 +26,13 @@ static void print_wrapped(const char *text, int column, int indent)
         text += strspn(text, " ");
     }
     printf("\n");
+}
+
+/* A line of a list of commands. */
+static void print_entry(const char *name, const char *summary)
+{
+    int column = printf("  %-*s", ENTRY_COLUMN - 2, name);
+    command_print_wrapped(summary, column, ENTRY_COLUMN);
 }
 
 static bool takes_value(const struct option_spec *spec)
@@ -81,7 +88,7 @@ static void print_option(const struct option_spec *spec)
     }
     printf("%*s", HELP_COLUMN - column, "");
     describe(spec, true, text, sizeof text);
-    print_wrapped(text, HELP_COLUMN, HELP_COLUMN);
+    command_print_wrapped(text, HELP_COLUMN, HELP_COLUMN);
 }
 
 static void print_section(uint32_t command, enum option_section section)
@@ -99,10 +106,10 @@ static void print_section(uint32_t command, enum option_section section)
 void command_help(const struct command *command, const char *words)
 {
     printf("usage: pagesim %s %s\n\n", words, command->usage);
-    print_wrapped(command->summary, 0, 0);
+    command_print_wrapped(command->summary, 0, 0);
     if (command->parts) printf("\n");
     for (const struct command *const *part = command->parts; part && *part; part++)
-        printf("  %-10s%s\n", (*part)->name, (*part)->summary);
+        print_entry((*part)->name, (*part)->summary);
     if (command->parts) printf("\n'pagesim help %s PART' describes one.\n", command->name);
     for (int section = 0; section < OPT_SECTIONS; section++)
         print_section(command->options, (enum option_section)section);
@@ -121,8 +128,9 @@ void command_help_all(void)
            "went: which bytes held tokens, which were wasted and how, and why an allocation\n"
            "was refused while memory was free.\n\n");
     for (size_t i = 0; i < command_count(); i++)
-        printf("  %-10s%s\n", command_at(i)->name, command_at(i)->summary);
+        print_entry(command_at(i)->name, command_at(i)->summary);
     printf("\n  help COMMAND   the options of a command, with defaults and units\n"
            "  --version      the version\n\n"
-           "Exit status: 0 done, 1 failed, 2 usage, 3 bad input, 4 a --fail-if condition held.\n");
+           "Exit status: 0 done, 1 failed, 2 usage, 3 bad input, 4 a --fail-if condition\n"
+           "held.\n");
 }
