@@ -518,9 +518,9 @@ const struct command command_cache = {
     .name = "cache",
     .summary = "hit rates of a trace's content by capacity and eviction order, without an engine",
     .usage = "[OPTION...] [TRACE]",
-    .notes = "Requests run one after another and take no time. Only leading blocks that are all\n"
-             "cached hit. --capacity, --evict, --release-order and --blocks take comma lists;\n"
-             "each combination is one line, or one JSON object.\n"
+    .notes = "Requests run one after another and take no time. Only leading blocks that are\n"
+             "all cached hit. --capacity, --evict, --release-order and --blocks take comma\n"
+             "lists; each combination is one line, or one JSON object.\n"
              "\n"
              "Without --block-size blocks are the trace's own ids, or 16 tokens where it says\n"
              "its content token by token. With it, blocks of that size are cut out of the\n"
