@@ -78,12 +78,12 @@ int cache_run_stream(const struct cache_trace *trace, const struct cache_config 
 
 struct block_cache {
     struct kv_eviction *order; /* over places */
-    uint32_t *place_of;        /* number → place, or PLACE_NONE */
+    uint32_t *place_of;        /* number → place, or UINT32_MAX when not cached */
     uint64_t number_room;      /* numbers that place_of has room for */
     uint32_t *number_of;       /* place → number */
     uint32_t places;           /* places there are */
     uint32_t used_places;      /* places ever used; those given up are in the free list */
-    uint32_t free_place;       /* head of the free list through number_of, or PLACE_NONE */
+    uint32_t free_place;       /* head of the free list through number_of, or UINT32_MAX */
     uint64_t evicted_blocks;
 };
 
