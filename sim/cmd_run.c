@@ -1,90 +1,123 @@
 /* pagesim run: one simulation. */
 #include <stdio.h>
+#include <string.h>
 
 #include "sim/command.h"
-#include "sim/condition.h"
+#include "sim/replay.h"
 #include "sim/report.h"
+#include "sim/run_common.h"
 #include "sim/run_logs.h"
 #include "sim/simulation.h"
 
-static int check_conditions(const struct options *o, struct err *err)
+/* One run with everything that belongs to it. */
+struct job {
+    const struct optset *set;
+    struct options options;
+    struct wl_source *source;
+    struct replay replay;
+    struct run_logs logs;
+    struct outfile *steps_file;
+    struct step_writer steps;
+    struct result result;
+};
+
+/* Step hooks and log hooks have their own contexts; these two hand on to the right one. */
+static void on_step(void *context, const struct step_view *view)
 {
-    for (size_t i = 0; i < o->fail_if.count; i++) {
-        if (condition_check(o->fail_if.items[i], err)) return -1;
-    }
+    struct job *job = context;
+    step_writer_step(&job->steps, view);
+}
+
+static void on_begin(void *context, struct engine *engine)
+{
+    struct job *job = context;
+    step_writer_begin(&job->steps, engine);
+}
+
+static void on_end(void *context)
+{
+    struct job *job = context;
+    step_writer_end(&job->steps);
+}
+
+static int open_steps(struct job *job, struct simulation_extras *extras, struct err *err)
+{
+    const struct options *o = &job->options;
+    if (!o->steps) return 0;
+    job->steps_file = outfile_open(o->steps, err);
+    if (!job->steps_file) return -1;
+    job->steps.out = outfile_stream(job->steps_file);
+    job->steps.counters = job->replay.counters;
+    job->steps.clock_steps = job->replay.set != NULL;
+    job->steps.rules = optset_text(job->set, "rules");
+    extras->hooks.step = on_step;
+    extras->begin = on_begin;
+    extras->end = on_end;
+    extras->context = job;
     return 0;
 }
 
-/* COMMAND_DONE, COMMAND_CONDITION_HELD after saying which on stderr, or -1. */
-static int judge(const struct options *o, const struct result *result, struct err *err)
+static int simulate(struct job *job, struct err *err)
 {
-    int status = COMMAND_DONE;
-    for (size_t i = 0; i < o->fail_if.count; i++) {
-        bool holds;
-        if (condition_holds(o->fail_if.items[i], result, &holds, err)) return -1;
-        if (!holds) continue;
-        fprintf(stderr, "pagesim: condition holds: %s\n", o->fail_if.items[i]);
-        status = COMMAND_CONDITION_HELD;
-    }
-    return status;
-}
-
-static void warn(const struct result *result)
-{
-    const struct result_entry *cut = result_find(result, "trace_cut");
-    const struct result_entry *skipped = result_find(result, "trace_skipped");
-    const struct result_entry *requests = result_find(result, "requests");
-    if (cut && cut->yes && requests) {
-        fprintf(stderr, "pagesim: trace cut: only the first %llu requests were simulated (--max-requests)\n",
-                (unsigned long long)requests->u64);
-    }
-    if (skipped && skipped->u64 > 0) {
-        fprintf(stderr, "pagesim: %llu bad lines were skipped (--skip-bad)\n",
-                (unsigned long long)skipped->u64);
-    }
-}
-
-static int simulate(struct result *result, const struct optset *set, const struct options *o,
-                    struct wl_source *source, struct err *err)
-{
+    const struct options *o = &job->options;
     struct trace_facts facts;
-    struct run_logs logs;
-    if (trace_facts_read(&facts, source, o, err)) return -1;
-    if (run_logs_open(&logs, o->timeline, o->timeline_interval_ns, o->events, o->oom_log, err)) {
+    struct simulation_extras extras = {.max_steps = job->replay.max_steps,
+                                       .replay_stalls = job->replay.set != NULL};
+    if (trace_facts_read(&facts, job->source, o, err)) return -1;
+    if (run_logs_open(&job->logs, o->timeline, o->timeline_interval_ns, o->events, o->oom_log, err) ||
+        open_steps(job, &extras, err)) {
         return -1;
     }
-    struct engine_hooks hooks = {.context = &logs};
-    run_logs_hook(&logs, &hooks);
-    if (simulation_run(result, set, o, source, &facts, &hooks, err)) {
-        run_logs_abandon(&logs);
+    run_logs_hook(&job->logs, &extras.hooks);
+    extras.hooks.context = &job->logs;
+    extras.hooks.step_context = job;
+    if (simulation_run(&job->result, job->set, o, job->source, &facts, &extras, err)) return -1;
+    struct outfile *steps = job->steps_file;
+    job->steps_file = NULL;
+    if (steps && outfile_commit(steps, err)) return -1;
+    return run_logs_commit(&job->logs, err);
+}
+
+static int print(struct job *job, struct err *err)
+{
+    const struct options *o = &job->options;
+    run_warn(&job->result);
+    if (o->steps && strcmp(o->steps, "-") == 0) return COMMAND_DONE; /* the step lines are the output */
+    if (o->json) result_write_json(&job->result, stdout);
+    else report_table(&job->result, stdout);
+    return run_judge(&o->fail_if, &job->result, "", err);
+}
+
+static int prepare(struct job *job, struct err *err)
+{
+    struct wl_options how;
+    const char *case_dir = optset_text(job->set, "case");
+    if (case_dir) {
+        if (replay_open(&job->replay, case_dir, job->set, err)) return -1;
+        job->set = job->replay.set;
+    }
+    if (options_resolve(job->set, &job->options, err) || options_need_trace(&job->options, err) ||
+        run_check_conditions(&job->options.fail_if, err)) {
         return -1;
     }
-    return run_logs_commit(&logs, err);
+    options_wl(&job->options, &how);
+    return wl_open(job->options.trace, &how, job->options.seed, &job->source, err);
 }
 
 static int run(const struct optset *set, int argc, char **argv, struct err *err)
 {
     (void)argc;
     (void)argv;
-    struct options o;
-    struct wl_options how;
-    struct wl_source *source = NULL;
-    struct result result;
-    if (options_resolve(set, &o, err) || options_need_trace(&o, err) || check_conditions(&o, err)) {
-        return -1;
-    }
-    options_wl(&o, &how);
-    if (wl_open(o.trace, &how, o.seed, &source, err)) return -1;
-    result_init(&result);
-    int status = simulate(&result, set, &o, source, err);
-    if (status == 0) {
-        warn(&result);
-        if (o.json) result_write_json(&result, stdout);
-        else report_table(&result, stdout);
-        status = judge(&o, &result, err);
-    }
-    result_release(&result);
-    wl_close(source);
+    struct job job = {.set = set};
+    result_init(&job.result);
+    int status = prepare(&job, err);
+    if (status == 0) status = simulate(&job, err);
+    if (status == 0) status = print(&job, err);
+    run_logs_abandon(&job.logs);
+    outfile_abandon(job.steps_file);
+    result_release(&job.result);
+    wl_close(job.source);
+    replay_release(&job.replay);
     return status;
 }
 

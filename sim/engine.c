@@ -585,7 +585,7 @@ static void report_step(struct engine *e, uint64_t free_after_schedule, uint64_t
             .queries = e->step_queries,
             .hits = e->step_hits,
         };
-        e->config.hooks.step(e->config.hooks.context, &view);
+        e->config.hooks.step(e->config.hooks.step_context, &view);
     }
     drop_all(e, &e->finished);
     drop_all(e, &e->rejected);
@@ -610,7 +610,8 @@ static bool run_step(struct engine *e, bool more_arrivals)
     clear_step(e);
     e->config.scheduler->pass(e);
     bool idle = e->scheduled_count == 0 && e->preempted.count == 0;
-    if (idle && e->waiting.count + e->running.count == 0) {
+    bool tells_rejections = e->config.hooks.step && e->rejected.count > 0;
+    if (idle && e->waiting.count + e->running.count == 0 && !tells_rejections) {
         accounting_set(&e->accounting, 0, false, NULL);
         drop_all(e, &e->rejected);
         return true; /* every waiting request got a verdict: no step */
@@ -625,7 +626,7 @@ static bool run_step(struct engine *e, bool more_arrivals)
     accounting_set(&e->accounting, e->running_seqs, false, NULL);
     report_step(e, free_after_schedule, begin);
     e->stats.steps++;
-    if (idle && !more_arrivals) {
+    if (idle && !more_arrivals && e->waiting.count + e->running.count > 0) {
         e->stats.stalled = true;
         return false;
     }
@@ -679,10 +680,7 @@ static int run_steps(struct engine *e, struct wl_source *source)
                            (unsigned long long)e->stats.steps);
         }
         if (e->out_of_memory) return err_set(e->err, ERR_FAILED, "out of memory");
-        if (e->waiting.count + e->running.count == 0) {
-            drop_all(e, &e->rejected);
-            continue;
-        }
+        if (e->waiting.count + e->running.count + e->rejected.count == 0) continue;
         if (!run_step(e, more == 1)) break;
     }
     if (more < 0) return -1;

@@ -83,7 +83,8 @@ struct engine_hooks {
     void *context;
     void (*event)(void *context, uint64_t time_ns, enum event_kind kind,
                   const struct sim_request *request, uint64_t a, uint64_t b);
-    void (*step)(void *context, const struct step_view *view);
+    void (*step)(void *context, const struct step_view *view); /* gets step_context */
+    void *step_context;
     void (*episode)(void *context, const struct episode *episode, const char *request_id,
                     uint64_t end_ns);
     void (*stretch)(void *context, const struct levels *levels, uint64_t begin, uint64_t end);

@@ -162,9 +162,7 @@ static int check_scheduler(const struct options *o, const struct trace_facts *fa
 int simulation_configure(struct engine_config *c, const struct optset *set, const struct options *o,
                          const struct trace_facts *facts, struct err *err)
 {
-    struct engine_hooks hooks = c->hooks;
     memset(c, 0, sizeof *c);
-    c->hooks = hooks;
     if (check_scheduler(o, facts, err)) return -1;
     c->scheduler = scheduler_find(o->scheduler);
     c->policy = o->policy_ops;
@@ -229,17 +227,23 @@ static void report_paged_pool(struct result *r, const struct engine *e)
 
 int simulation_run(struct result *r, const struct optset *set, const struct options *o,
                    struct wl_source *source, const struct trace_facts *facts,
-                   const struct engine_hooks *hooks, struct err *err)
+                   const struct simulation_extras *extras, struct err *err)
 {
-    struct engine_config config = {0};
-    if (hooks) config.hooks = *hooks;
+    static const struct simulation_extras none;
+    struct engine_config config;
+    if (!extras) extras = &none;
     if (simulation_configure(&config, set, o, facts, err)) return -1;
+    config.hooks = extras->hooks;
+    config.replay_stalls = extras->replay_stalls;
+    config.max_steps = extras->max_steps;
     struct engine *e = engine_create(&config, err);
     if (!e) return -1;
+    if (extras->begin) extras->begin(extras->context, e);
     if (engine_run(e, source, err)) {
         engine_destroy(e);
         return -1;
     }
+    if (extras->end) extras->end(extras->context);
     const struct wl_summary *summary = wl_summary(source);
     report_provenance(r, set, o, wl_name(source), summary);
     report_figures(r, e, o, summary);

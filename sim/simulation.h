@@ -24,15 +24,26 @@ struct trace_facts {
 int trace_facts_read(struct trace_facts *facts, struct wl_source *source,
                      const struct options *options, struct err *err);
 
-/* Fills in an engine's configuration. hooks are left alone. -1 with err (ERR_USAGE). */
+/* Fills in an engine's configuration, without hooks. -1 with err (ERR_USAGE). */
 int simulation_configure(struct engine_config *config, const struct optset *set,
                          const struct options *options, const struct trace_facts *facts,
                          struct err *err);
 
-/* Configures, runs, reports. hooks may be NULL. result must be initialised; the source stands at its
+/* What a run may be given beyond options. All zero: nothing. */
+struct simulation_extras {
+    struct engine_hooks hooks;
+    bool replay_stalls;
+    uint64_t max_steps;
+    /* Before the first and after the last step; may be NULL. */
+    void (*begin)(void *context, struct engine *engine);
+    void (*end)(void *context);
+    void *context;
+};
+
+/* Configures, runs, reports. extras may be NULL. result must be initialised; the source stands at its
  * beginning and is read to its end. */
 int simulation_run(struct result *result, const struct optset *set, const struct options *options,
                    struct wl_source *source, const struct trace_facts *facts,
-                   const struct engine_hooks *hooks, struct err *err);
+                   const struct simulation_extras *extras, struct err *err);
 
 #endif
