@@ -39,6 +39,11 @@ int id_format_parse(const char *name, enum id_format *format, struct err *err)
     return err_set(err, ERR_USAGE, "found '%.100s', expected u64, text or oracleGeneral", name);
 }
 
+const char *id_format_name(enum id_format format)
+{
+    return format_names[format];
+}
+
 static bool ends_with(const char *text, const char *end)
 {
     size_t text_bytes = strlen(text), end_bytes = strlen(end);

@@ -19,6 +19,7 @@ struct id_file;
 
 /* "u64", "text", "oracleGeneral"; -1 with err for other names. */
 int id_format_parse(const char *name, enum id_format *format, struct err *err);
+const char *id_format_name(enum id_format format);
 /* path "-" is standard input. 0, or -1 with err. */
 int id_file_open(const char *path, enum id_format format, struct id_file **file, struct err *err);
 /* Writes up to `room` ids, room > 0. Returns how many, 0 at the end, -1 with err (a record cut short, a line

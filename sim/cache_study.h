@@ -1,0 +1,31 @@
+/* What `pagesim cache` is asked for, and its two ways: over a trace's content, or over a bare stream of
+ * object ids. Both print to stdout. */
+#ifndef PAGESIM_CACHE_STUDY_H
+#define PAGESIM_CACHE_STUDY_H
+
+#include "sim/cache_sim.h"
+#include "sim/id_file.h"
+
+/* The product of these lists. */
+struct cache_study {
+    uint64_t *capacities; /* CACHE_INFINITE for inf */
+    size_t capacity_count;
+    const struct kv_eviction_ops **orders;
+    size_t order_count;
+    enum cache_release releases[2];
+    size_t release_count;
+    enum cache_blocks blocks[2];
+    size_t blocks_count;
+    bool stream; /* the textbook rule alone */
+    bool json;
+};
+
+/* The source was read to its end into *trace. 0, or -1 with err. */
+int cache_study_trace(const struct cache_study *study, const struct cache_trace *trace,
+                      const struct wl_source *source, struct err *err);
+/* One pass over the file, all caches side by side, so that pipes work; only the index of ids and the caches
+ * are kept. path and format are named in the output. Nothing is printed when it fails on the way. */
+int cache_study_ids(const struct cache_study *study, const char *path, enum id_format format,
+                    struct err *err);
+
+#endif

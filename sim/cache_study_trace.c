@@ -1,0 +1,129 @@
+/* `pagesim cache` over the content of a trace. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "sim/cache_report.h"
+#include "sim/cache_study.h"
+#include "sim/result.h"
+
+static int study_prefix(const struct cache_study *study, const struct cache_trace *trace,
+                        const struct kv_eviction_ops *order, struct err *err)
+{
+    const char *separator = "  ";
+
+    if (study->json)
+        printf(" ,\"prefix_%s\": [\n", order->name);
+    for (size_t c = 0; c < study->capacity_count; c++)
+        for (size_t r = 0; r < study->release_count; r++)
+            for (size_t b = 0; b < study->blocks_count; b++) {
+                struct cache_config config = {order, study->capacities[c], study->releases[r],
+                                              study->blocks[b]};
+                struct cache_prefix result;
+
+                if (config.capacity_blocks == CACHE_INFINITE)
+                    continue; /* the object `infinite` says it all */
+                if (cache_run_prefix(trace, &config, &result, NULL, err) != 0)
+                    return -1;
+                if (!study->json) {
+                    cache_table_prefix(&config, &result);
+                    continue;
+                }
+                printf("%s", separator);
+                if (cache_json_prefix(stdout, &config, &result, err) != 0)
+                    return -1;
+                separator = " ,";
+            }
+    if (study->json)
+        printf(" ]\n");
+    return 0;
+}
+
+static int study_stream(const struct cache_study *study, const struct cache_trace *trace,
+                        const struct kv_eviction_ops *order, struct err *err)
+{
+    const char *separator = "  ";
+
+    if (study->json)
+        printf(" ,\"block_stream_%s\": [\n", order->name);
+    for (size_t c = 0; c < study->capacity_count; c++) {
+        struct cache_config config = {.evict = order, .capacity_blocks = study->capacities[c]};
+        struct cache_stream result;
+
+        if (config.capacity_blocks == CACHE_INFINITE && !study->stream)
+            continue; /* likewise */
+        if (cache_run_stream(trace, &config, &result, err) != 0)
+            return -1;
+        if (!study->json) {
+            cache_table_stream(&config, &result);
+            continue;
+        }
+        printf("%s", separator);
+        if (cache_json_stream(stdout, &config, &result, err) != 0)
+            return -1;
+        separator = " ,";
+    }
+    if (study->json)
+        printf(" ]\n");
+    return 0;
+}
+
+static int study_json(const struct cache_study *study, const struct cache_trace *trace,
+                      const struct wl_source *source, struct err *err)
+{
+    struct cache_infinite infinite;
+
+    printf("{\"trace\": ");
+    result_write_string(wl_name(source), stdout);
+    printf(", \"trace_checksum\": \"%016" PRIx64 "\"", wl_summary(source)->checksum);
+    printf(", \"block_size_tokens\": %" PRIu32 ", \"requests\": %" PRIu64
+           ", \"max_blocks_per_request\": %" PRIu64 ", \"lower_bound\": %s\n",
+           trace->block_tokens, trace->request_count, trace->request_blocks_max,
+           trace->lower_bound ? "true" : "false");
+    if (!study->stream) {
+        cache_run_infinite(trace, &infinite, NULL);
+        printf(" ,\"infinite\": ");
+        if (cache_json_infinite(stdout, &infinite, err) != 0)
+            return -1;
+        for (size_t i = 0; i < study->order_count; i++)
+            if (study_prefix(study, trace, study->orders[i], err) != 0)
+                return -1;
+    }
+    for (size_t i = 0; i < study->order_count; i++)
+        if (study_stream(study, trace, study->orders[i], err) != 0)
+            return -1;
+    printf("}\n");
+    return 0;
+}
+
+static int study_table(const struct cache_study *study, const struct cache_trace *trace,
+                       const struct wl_source *source, struct err *err)
+{
+    struct cache_infinite infinite;
+
+    printf("%s: %" PRIu64 " requests, %" PRIu64 " blocks of %" PRIu32 " tokens, %" PRIu32
+           " different, at most %" PRIu64 " a request\n",
+           wl_name(source), trace->request_count, trace->block_count, trace->block_tokens,
+           trace->unique_blocks, trace->request_blocks_max);
+    if (trace->lower_bound)
+        printf("the trace knows its content in coarser pieces than these blocks: hit ratios are lower bounds\n");
+    if (study->stream)
+        cache_table_stream_head();
+    else
+        cache_table_prefix_head();
+    for (size_t i = 0; i < study->order_count; i++)
+        if ((study->stream ? study_stream : study_prefix)(study, trace, study->orders[i], err) != 0)
+            return -1;
+    for (size_t c = 0; c < study->capacity_count && !study->stream; c++)
+        if (study->capacities[c] == CACHE_INFINITE) {
+            cache_run_infinite(trace, &infinite, NULL);
+            cache_table_infinite(&infinite);
+            break;
+        }
+    return 0;
+}
+
+int cache_study_trace(const struct cache_study *study, const struct cache_trace *trace,
+                      const struct wl_source *source, struct err *err)
+{
+    return study->json ? study_json(study, trace, source, err) : study_table(study, trace, source, err);
+}
