@@ -50,7 +50,7 @@ static char *read_stream(FILE *stream, size_t *count)
 /* In the child: no assertion may return from here. */
 static void child(const struct cli_input *input, const char *const *argv, int in, int out, int err)
 {
-    const char *args[ARGS_MAX + 2] = {program()};
+    const char *args[ARGS_MAX + 2] = {input->program ? input->program : program()};
     for (size_t i = 0; argv[i]; i++) args[i + 1] = argv[i];
     int pipe_ends[2];
     if (input->stdout_closed_pipe) {
@@ -61,7 +61,8 @@ static void child(const struct cli_input *input, const char *const *argv, int in
         out = open(input->stdout_path, O_WRONLY);
     }
     if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) _exit(126);
-    execv(args[0], (char *const *)(void *)args);
+    if (input->stdout_closed) close(1);
+    execvp(args[0], (char *const *)(void *)args);
     _exit(127);
 }
 

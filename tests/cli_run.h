@@ -17,6 +17,8 @@ struct cli_input {
     size_t stdin_count;
     const char *stdout_path; /* NULL: captured; else written there, e.g. /dev/full */
     int stdout_closed_pipe;  /* not 0: stdout is a pipe that nobody reads */
+    int stdout_closed;       /* not 0: started without a stdout, as by >&- */
+    const char *program;     /* NULL: pagesim; else found along PATH */
     unsigned limit_ms;       /* 0: 60 s */
 };
 

@@ -161,6 +161,23 @@ static void stdout__full_while_running__is_a_failure_in_one_line(void **state)
     check_refused(&result, 1, "standard output: No space left on device");
 }
 
+/* Started without a stdout, an output file must not become it. */
+static void stdout__closed_from_the_start__no_file_is_hit(void **state)
+{
+    struct cli_result result;
+    const char *trace = write_trace(*state), *timeline = cli_path(*state, "timeline.csv");
+    const struct cli_input closed = {.stdout_closed = 1};
+    cli_run(&result, &closed,
+            (const char *const[]){"run", trace, "--json", "--timeline", timeline, NULL});
+    check_refused(&result, 1, "standard output: Bad file descriptor");
+    char *text = cli_read(timeline);
+    if (text) assert_null(strstr(text, "finished"));
+    free(text);
+    text = cli_read(trace);
+    check_str_eq(text, TRACE);
+    free(text);
+}
+
 /* --- help and version -------------------------------------------------------------------------------- */
 
 static void check_help(const struct cli_result *result, const char *command)
@@ -332,6 +349,7 @@ int main(void)
         cmocka_unit_test(stdout__nobody_reads__is_a_failure_in_one_line),
         cmocka_unit_test(stdout__disk_full__is_a_failure_in_one_line),
         WITH_FOLDER(stdout__full_while_running__is_a_failure_in_one_line),
+        WITH_FOLDER(stdout__closed_from_the_start__no_file_is_hit),
         cmocka_unit_test(help__each_command__fits_80_columns),
         cmocka_unit_test(help__run__shows_defaults_units_and_sections),
         cmocka_unit_test(version__asked__is_one_line),

@@ -1,10 +1,12 @@
 /* The option table, texts to values, lists to cells, and configuration files. */
 #include "tests/check.h"
 
-#include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "sim/optset_internal.h"
 #include "sim/outfile.h"
@@ -704,6 +706,49 @@ static void outfile__abandoned__leaves_nothing(void **state)
     check_u64_eq(cli_count_entries(*state), 0);
 }
 
+/* A child opens a file, writes half of it, and is ended. */
+static void outfile__signal__leaves_nothing(void **state)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGABRT};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        const char *path = cli_path(*state, "out");
+        fflush(NULL);
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            outfile_catch_signals();
+            struct outfile *file = outfile_open(path, NULL);
+            if (!file || fprintf(outfile_stream(file), "half") < 0) _exit(9);
+            fflush(outfile_stream(file));
+            raise(numbers[i]);
+            _exit(8);
+        }
+        int status;
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status));
+        check_i64_eq(WTERMSIG(status), numbers[i]);
+        check_u64_eq(cli_count_entries(*state), 0);
+    }
+}
+
+static void outfile__link__is_kept_and_its_file_replaced(void **state)
+{
+    struct err err = {0};
+    cli_write(*state, "real", "old", 3);
+    const char *link = cli_path(*state, "link");
+    assert_int_equal(symlink("real", link), 0);
+    struct outfile *file = outfile_open(link, &err);
+    assert_non_null(file);
+    fprintf(outfile_stream(file), "new");
+    assert_int_equal(outfile_commit(file, &err), 0);
+    char *text = cli_read(cli_path(*state, "real"));
+    char target[8];
+    check_str_eq(text, "new");
+    check_i64_eq(readlink(link, target, sizeof target), 4);
+    check_u64_eq(cli_count_entries(*state), 2);
+    free(text);
+}
+
 static void outfile__folder_or_no_folder__is_refused_by_name(void **state)
 {
     char expected[4200];
@@ -764,6 +809,9 @@ int main(void)
         cmocka_unit_test(config__byte_zero__is_refused),
         cmocka_unit_test_setup_teardown(outfile__committed__appears_whole, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(outfile__abandoned__leaves_nothing, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(outfile__signal__leaves_nothing, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(outfile__link__is_kept_and_its_file_replaced, folder_setup,
+                                        folder_teardown),
         cmocka_unit_test_setup_teardown(outfile__folder_or_no_folder__is_refused_by_name, folder_setup,
                                         folder_teardown),
         cmocka_unit_test(outfile__full_disk__is_a_failure),
