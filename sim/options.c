@@ -11,7 +11,6 @@
 
 /* --- the table ----------------------------------------------------------------------------- */
 
-#define BUILT_IN_MAX 128
 #define POLICY_OPTIONS_MAX 128
 
 /* Only RATIO rows have ranges of doubles, the others would lose exactness. */
@@ -45,9 +44,8 @@ static const struct option_spec BUILT_IN[] = {
 #undef X
 };
 #define BUILT_INS (sizeof BUILT_IN / sizeof BUILT_IN[0])
-static_assert(BUILT_INS <= BUILT_IN_MAX, "the merged table has room for every row");
 
-static struct option_spec table[BUILT_IN_MAX + POLICY_OPTIONS_MAX];
+static struct option_spec table[BUILT_INS + POLICY_OPTIONS_MAX];
 static size_t table_count;
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;
 

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sim/command.h"
 #include "sim/optset_internal.h"
 #include "sim/outfile.h"
 #include "sim/sizes.h"
@@ -590,6 +591,40 @@ static void config__sections__hold_for_their_command(void **state)
     optset_destroy(set);
 }
 
+/* In another command's section a key must exist for that command, and its value is not looked at. A section that is
+ * no command's holds for all, so there the key would be unknown. */
+static void check_section(const struct command *command, const char *words)
+{
+    static const uint32_t others[] = {FOR_RUN, FOR_SWEEP, FOR_POLICIES};
+    for (size_t i = 0; i < option_count(); i++)
+        for (size_t j = 0; j < sizeof others / sizeof others[0]; j++) {
+            const char *name = option_at(i)->name;
+            if (!(option_at(i)->commands & command->options) || option_find(others[j], name)) continue;
+            if (strcmp(name, "config") == 0) continue;
+            char text[128];
+            struct err err = {0};
+            struct optset *set = optset_create(others[j], false);
+            snprintf(text, sizeof text, "[%s]\n%s =\n", words, name);
+            if (config(set, text, &err) != 0) fail_msg("[%s]: %s", words, err.text);
+            optset_destroy(set);
+            return;
+        }
+}
+
+static void config__each_command__has_its_section(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < command_count(); i++) {
+        const struct command *command = command_at(i);
+        check_section(command, command->name);
+        for (const struct command *const *part = command->parts; part && *part; part++) {
+            char words[64];
+            snprintf(words, sizeof words, "%s %s", command->name, (*part)->name);
+            check_section(*part, words);
+        }
+    }
+}
+
 static void config__command_line__wins(void **state)
 {
     (void)state;
@@ -802,6 +837,7 @@ int main(void)
         cmocka_unit_test(sweep__wrong_lists__are_refused),
         cmocka_unit_test(sweep__too_many_cells__are_refused),
         cmocka_unit_test(config__sections__hold_for_their_command),
+        cmocka_unit_test(config__each_command__has_its_section),
         cmocka_unit_test(config__command_line__wins),
         cmocka_unit_test(config__wrong__names_file_and_line),
         cmocka_unit_test(config__refused__leaves_the_set_alone),
