@@ -93,11 +93,23 @@ static bool splits(const struct optset *set, const struct option_spec *spec, con
     }
 }
 
+/* Results echo every value in full. */
+static bool too_long_to_echo(const char *text)
+{
+    return strlen(text) >= OPTSET_ECHO_BYTES;
+}
+
+static int too_long(struct err *err)
+{
+    return err_set(err, ERR_USAGE, "longer than %d bytes", OPTSET_ECHO_BYTES - 1);
+}
+
 static int item_check(const struct optset *set, const struct option_spec *spec, const char *item,
                       struct err *err)
 {
     struct err inner = {0};
     union option_field field;
+    if (too_long_to_echo(item)) return too_long(err);
     if (option_parse(spec, item, &field, &inner) == 0) return 0;
     bool list = !set->many && (spec->commands & FOR_SWEEP) && strchr(item, ',');
     return err_set(err, inner.kind, "%s%s", inner.text, list ? "; lists are for 'pagesim sweep'" : "");
@@ -127,8 +139,9 @@ static int slot_add(const struct optset *set, const struct option_spec *spec, st
         if (item_check(set, spec, slot->items[slot->count - 1], err) != 0) return -1;
         item = item[bytes] ? item + bytes + 1 : NULL;
     }
-    if (slot_check_distinct(spec, slot, err) != 0) return -1;
-    return slot_join(slot, err);
+    if (slot_check_distinct(spec, slot, err) != 0 || slot_join(slot, err) != 0) return -1;
+    if (!set->many && too_long_to_echo(slot->text)) return too_long(err);
+    return 0;
 }
 
 int optset_add(struct optset *set, const struct option_spec *spec, const char *text, bool whole,
@@ -378,7 +391,7 @@ bool optset_echo(const struct optset *set, size_t *i, const struct option_spec *
         const char *value = text_in_force(set, *spec);
         if (!value || !optset_applies(set, *spec)) continue;
         if (!option_canonical(*spec, value, text, text_bytes))
-            snprintf(text, text_bytes, "%s", value); /* a long path is cut, a list stands as it is */
+            snprintf(text, text_bytes, "%s", value); /* a list stands as it is */
         ++*i;
         return true;
     }

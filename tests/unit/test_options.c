@@ -687,6 +687,12 @@ static void config__long_value__is_read_whole(void **state)
     assert_int_equal(config(set, text, &err), 0);
     check_u64_eq(strlen(optset_text(set, "trace")), 4000);
     optset_destroy(set);
+    memset(text, 'x', sizeof text);
+    text[4096] = '\0';
+    set = run_set();
+    assert_int_equal(optset_put(set, "trace", text, &err), -1);
+    check_str_eq(err.text, "--trace: longer than 4095 bytes");
+    optset_destroy(set);
 }
 
 static void config__byte_zero__is_refused(void **state)
