@@ -167,7 +167,7 @@ static void report_refusals(struct result *r, const struct engine_stats *s)
     for (int c = 0; c < CAUSE_COUNT; c++) {
         key_of(key, sizeof key, "refusals.byte_ns_by_cause", cause_names[c]);
         u128 v = t->byte_time_by_cause[c];
-        if (v <= UINT64_MAX) result_u64(r, key, (uint64_t)v);
+        if (v <= INT64_MAX) result_u64(r, key, (uint64_t)v);
         else result_f64(r, key, (double)v);
     }
     result_u64(r, "refusals.slots", t->slots);

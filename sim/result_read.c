@@ -5,6 +5,8 @@
 int result_read_line(const char *line, struct result *r)
 {
     json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+    /* Counts of 2^63 and more do not fit jansson's integers; here a close number will do. */
+    if (!object) object = json_loads(line, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, NULL);
     if (!json_is_object(object)) {
         json_decref(object);
         return -1;

@@ -152,6 +152,11 @@ size_t sweep_cells(const struct sweep *s)
     return s->cell_count;
 }
 
+const char *sweep_line(const struct sweep *s, size_t cell)
+{
+    return s->cells[cell].line;
+}
+
 const struct result *sweep_rows(const struct sweep *s)
 {
     return s->rows;
@@ -343,7 +348,7 @@ static int read_rows(struct sweep *s, struct err *err)
     if (!s->rows) return err_set(err, ERR_FAILED, "out of memory");
     for (size_t i = 0; i < s->cell_count; i++) {
         if (result_read_line(s->cells[i].line, &s->rows[i])) {
-            return err_set(err, ERR_FAILED, "out of memory");
+            return err_set(err, ERR_FAILED, "cell %zu: its results line cannot be read back", i + 1);
         }
     }
     return 0;

@@ -28,6 +28,8 @@ typedef int (*sweep_sink)(void *context, size_t cell, const char *line, struct e
 int sweep_run(struct sweep *sweep, unsigned threads, sweep_sink sink, void *context,
               struct err *err);
 
+/* The results line of a finished cell, with its line feed. */
+const char *sweep_line(const struct sweep *sweep, size_t cell);
 /* The row of a cell, once sweep_run succeeded; rows are in cell order. */
 const struct result *sweep_rows(const struct sweep *sweep);
 
