@@ -36,6 +36,7 @@ void accounting_init(struct accounting *a, struct kv_policy *policy,
     a->bytes_per_token = geometry->bytes_per_token;
     a->window_tokens = geometry->window_tokens;
     a->window_end = UINT64_MAX;
+    a->layout_changed = true;
     accounting_set(a, 0, false, NULL);
 }
 
@@ -122,10 +123,13 @@ void accounting_set(struct accounting *a, uint64_t running_seqs, bool saturated,
     for (int s = 0; s < STATE_COUNT; s++) sum += bytes[s];
     assert(sum == a->pool_bytes);
 
-    struct kv_demand one = {.kind = KV_ADMISSION, .pieces = 1, .something_runs = false};
-    a->now.one_obtainable_bytes = a->policy->ops->flags & KV_CONTIGUOUS
-                                      ? kv_obtainable(a->policy, &one) * a->policy->unit_bytes
-                                      : facts.free_bytes;
+    if (!(a->policy->ops->flags & KV_CONTIGUOUS)) {
+        a->now.one_obtainable_bytes = facts.free_bytes;
+    } else if (a->layout_changed) {
+        struct kv_demand one = {.kind = KV_ADMISSION, .pieces = 1, .something_runs = false};
+        a->now.one_obtainable_bytes = kv_obtainable(a->policy, &one) * a->policy->unit_bytes;
+        a->layout_changed = false;
+    }
     a->now.referenced_bytes = facts.referenced_bytes;
     a->now.held_bytes = facts.held_bytes;
     a->now.running_seqs = running_seqs;

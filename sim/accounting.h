@@ -63,6 +63,7 @@ struct accounting {
     struct levels now;
     uint64_t time; /* up to which the integrals go */
     bool saturated;
+    bool layout_changed; /* units were taken or given back since one_obtainable_bytes was asked for */
     uint64_t window_begin, window_end; /* only time inside counts */
     struct integrals whole, saturated_time;
     uint64_t running_seqs_max;
@@ -80,6 +81,12 @@ void accounting_init(struct accounting *a, struct kv_policy *policy,
 void accounting_update(struct accounting *a, struct account *account, const kv_seq *seqs,
                        uint32_t seq_count, uint32_t filled_count, uint64_t filled_tokens,
                        uint64_t computed_tokens, uint64_t final_tokens);
+/* Units were taken or given back. */
+static inline void accounting_touch(struct accounting *a)
+{
+    a->layout_changed = true;
+}
+
 /* The request gave everything back. */
 void accounting_close(struct accounting *a, struct account *account);
 

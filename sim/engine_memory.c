@@ -406,6 +406,7 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
     }
     if (status != KV_OK) return status;
 
+    accounting_touch(&e->accounting);
     e->free_seq_count -= samples;
     e->running_seqs += samples;
     e->stats.units_allocated += taken.ask_units - hit->free_blocks;
@@ -485,6 +486,7 @@ void engine_release_memory(struct engine *e, struct sim_request *r)
     assert(r->state == REQUEST_RUNNING);
     close_refusal(e, r);
     kv_release(e->policy, r->seqs, r->kv.samples);
+    accounting_touch(&e->accounting);
     accounting_close(&e->accounting, &r->account);
     for (uint32_t s = r->kv.samples; s-- > 0;) e->free_seqs[e->free_seq_count++] = r->seqs[s];
     e->running_seqs -= r->kv.samples;

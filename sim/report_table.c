@@ -102,7 +102,7 @@ static void list_counts(const struct result *r, const char *object, const char *
 static void refusal_lines(const struct result *r, FILE *out)
 {
     uint64_t episodes = count_of(r, "refusals.episodes"), slots = count_of(r, "refusals.slots");
-    fprintf(out, "refusals             %" PRIu64 " of %" PRIu64 " requests", episodes,
+    fprintf(out, "refusals             %" PRIu64 " episodes of %" PRIu64 " requests", episodes,
             count_of(r, "refusals.requests"));
     if (slots > 0) fprintf(out, "; %" PRIu64 " waits for max-num-seqs", slots);
     fputc('\n', out);
