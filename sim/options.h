@@ -113,6 +113,7 @@ enum opt_step_shape { OPT_STEP_SHAPE_8B, OPT_STEP_SHAPE_70B_8 };
 enum opt_step_dtypes { OPT_STEP_BF16_BF16, OPT_STEP_FP8_BF16, OPT_STEP_FP8_FP8 };
 enum opt_release_order { OPT_RELEASE_LEAF_FIRST, OPT_RELEASE_ROOT_FIRST };
 enum opt_cache_blocks { OPT_BLOCKS_ALL, OPT_BLOCKS_FULL };
+enum opt_to { OPT_TO_JSONL, OPT_TO_CSV };
 enum opt_time_unit { OPT_UNIT_NS, OPT_UNIT_US, OPT_UNIT_MS, OPT_UNIT_S };
 
 /* C types of the kinds, for the struct below. */

@@ -36,8 +36,17 @@ void err_prefix(struct err *err, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    /* What does not fit is cut off at the end; where it happened matters most. */
     size_t used = strlen(text);
-    snprintf(text + used, sizeof text - used, "%s%s", used > 0 ? ": " : "", err->text);
+    const char *const parts[] = { ": ", err->text };
+    for (size_t i = 0; i < 2; i++) {
+        size_t length = strlen(parts[i]);
+        size_t room = sizeof text - 1 - used;
+        length = length < room ? length : room;
+        memcpy(text + used, parts[i], length);
+        used += length;
+    }
+    text[used] = '\0';
     make_printable(text);
     memcpy(err->text, text, sizeof text);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workloads/wl_presets.h"
 #include "workloads/wl_request.h"
 
 /* The regions of token numbers are 2^32 long, and there are 2^31 of them (wl_generate.c). */
@@ -134,27 +135,28 @@ static int parse_choice(const char *name, const char *text, const char *no, cons
 }
 
 enum key {
-    REQUESTS, ARRIVALS, TICK, PROMPT, OUTPUT, SAMPLES, MAX_TOKENS, ABORT_RATIO, ABORT_DELAY,
+    PRESET, REQUESTS, ARRIVALS, TICK, PROMPT, OUTPUT, SAMPLES, MAX_TOKENS, ABORT_RATIO, ABORT_DELAY,
     PREFIX_GROUPS, PREFIX, PREFIX_ZIPF, PREFIX_MODE, SESSIONS, SESSION_ZIPF, CONTINUE, THINK,
     TURN_PROMPT, HISTORY, BRANCH_RATIO, BRANCH_PROMPT, CONTEXT_MAX, CONTENT, KEYS
 };
 
 static const struct wl_genspec_key keys[KEYS] = {
+    [PRESET] = { "preset", NULL, "NAME", "start from this preset; what else is given wins over it" },
     [REQUESTS] = { "requests", "1000", "REQUESTS", "requests to generate" },
     [ARRIVALS] = { "arrivals", "poisson:1", "PROCESS",
                    "poisson:RATE, gamma:RATE:CV, onoff:RATE:ON_S:OFF_S, constant:RATE or none" },
     [TICK] = { "tick", "0", "SECONDS", "round arrivals down to a multiple of this" },
-    [PROMPT] = { "prompt", "lognormal:6.6:1@1..32768", "LENGTHS",
+    [PROMPT] = { "prompt-tokens", "lognormal:6.6:1@1..32768", "LENGTHS",
                  "prompt tokens: a number, uniform:, lognormal:, gamma:, ... (docs/traces.md)" },
-    [OUTPUT] = { "output", "lognormal:5:0.9@1..4096", "LENGTHS", "output tokens" },
+    [OUTPUT] = { "output-tokens", "lognormal:5:0.9@1..4096", "LENGTHS", "output tokens" },
     [SAMPLES] = { "n", "1", "LENGTHS", "samples of a request" },
     [MAX_TOKENS] = { "max-tokens", NULL, "LENGTHS", "declared output limit" },
     [ABORT_RATIO] = { "abort-ratio", "0", "RATIO", "share of requests whose client leaves" },
     [ABORT_DELAY] = { "abort-delay", "exponential:10", "SECONDS",
                       "distribution of the time after which it leaves" },
     [PREFIX_GROUPS] = { "prefix-groups", NULL, "GROUPS",
-                        "number of different system prompts (1 if only --prefix is given)" },
-    [PREFIX] = { "prefix", "0", "TOKENS", "tokens of a shared system prompt" },
+                        "number of different system prompts; 1 if only their length is given" },
+    [PREFIX] = { "prefix-tokens", "0", "TOKENS", "tokens of a shared system prompt" },
     [PREFIX_ZIPF] = { "prefix-zipf", "0", "EXPONENT", "popularity of system prompts, 0: uniform" },
     [PREFIX_MODE] = { "prefix-mode", "add", "MODE", "add: before the prompt; within: part of it" },
     [SESSIONS] = { "sessions", "0", "SESSIONS",
@@ -163,12 +165,13 @@ static const struct wl_genspec_key keys[KEYS] = {
     [CONTINUE] = { "continue", NULL, "P1/P2/...",
                    "chances that turn 1, 2, ... of an arriving conversation is not the last" },
     [THINK] = { "think", "lognormal:4:1", "SECONDS", "distribution of the time between turns" },
-    [TURN_PROMPT] = { "turn-prompt", NULL, "LENGTHS", "new tokens of later turns (default: prompt)" },
+    [TURN_PROMPT] = { "turn-tokens", NULL, "LENGTHS",
+                      "new tokens of later turns (default: as the first)" },
     [HISTORY] = { "history", "all", "WHAT", "later turns repeat: all, or the prompt only" },
     [BRANCH_RATIO] = { "branch-ratio", "0", "RATIO",
                        "share of later turns that keep only a part of the history's ids" },
-    [BRANCH_PROMPT] = { "branch-prompt", NULL, "LENGTHS", "their new tokens" },
-    [CONTEXT_MAX] = { "context-max", "0", "TOKENS",
+    [BRANCH_PROMPT] = { "branch-tokens", NULL, "LENGTHS", "their new tokens" },
+    [CONTEXT_MAX] = { "context-tokens-max", "0", "TOKENS",
                       "most tokens of prompt and output; a conversation starts afresh there" },
     [CONTENT] = { "content", NULL, "WHAT", "none, tokens or ids:TOKENS" },
 };
@@ -250,31 +253,63 @@ static int set_key(struct wl_genspec *spec, enum key key, const char *text, stru
 
 static int find_key(const char *name)
 {
+    /* Short forms for typing. */
+    if (strcmp(name, "prompt") == 0)
+        return PROMPT;
+    if (strcmp(name, "output") == 0)
+        return OUTPUT;
     for (int key = 0; key < KEYS; key++)
         if (strcmp(keys[key].name, name) == 0)
             return key;
     return -1;
 }
 
-static int set_pairs(struct wl_genspec *spec, char *text, bool seen[KEYS], struct err *err)
+static int set_pair(struct wl_genspec *spec, char *pair, bool seen[KEYS], bool fill_in,
+                    const char **preset, struct err *err)
+{
+    char *value = strchr(pair, '=');
+    if (value == NULL)
+        return err_set(err, ERR_USAGE, "gen: found '%s', expected key=value", pair);
+    *value++ = '\0';
+    int key = find_key(pair);
+    if (key < 0)
+        return err_set(err, ERR_USAGE, "gen: found key '%s', expected one of requests, arrivals, "
+                       "prompt-tokens, output-tokens and others (see trace gen --help)", pair);
+    if (seen[key] && fill_in)
+        return 0;
+    if (seen[key])
+        return err_set(err, ERR_USAGE, "gen: found key '%s' again, expected it once", pair);
+    seen[key] = true;
+    if (key == PRESET) {
+        *preset = value;
+        return 0;
+    }
+    return set_key(spec, (enum key)key, value, err);
+}
+
+/* Cuts the text up. fill_in: keys that were seen before keep their values. */
+static int set_pairs(struct wl_genspec *spec, char *text, bool seen[KEYS], bool fill_in,
+                     const char **preset, struct err *err)
 {
     char *saved = NULL;
-    for (char *pair = strtok_r(text, ",", &saved); pair != NULL; pair = strtok_r(NULL, ",", &saved)) {
-        char *value = strchr(pair, '=');
-        if (value == NULL)
-            return err_set(err, ERR_USAGE, "gen: found '%s', expected key=value", pair);
-        *value++ = '\0';
-        int key = find_key(pair);
-        if (key < 0)
-            return err_set(err, ERR_USAGE, "gen: found key '%s', expected one of requests, arrivals, "
-                           "prompt, output and others (see trace gen --help)", pair);
-        if (seen[key])
-            return err_set(err, ERR_USAGE, "gen: found key '%s' again, expected it once", pair);
-        seen[key] = true;
-        if (set_key(spec, (enum key)key, value, err) != 0)
+    for (char *pair = strtok_r(text, ",", &saved); pair != NULL; pair = strtok_r(NULL, ",", &saved))
+        if (set_pair(spec, pair, seen, fill_in, preset, err) != 0)
             return -1;
-    }
     return 0;
+}
+
+static int set_preset(struct wl_genspec *spec, const char *name, bool seen[KEYS], struct err *err)
+{
+    const struct wl_preset *preset = wl_preset_find(name, err);
+    if (preset == NULL)
+        return -1;
+    char *copy = strdup(preset->spec);
+    if (copy == NULL)
+        return err_set(err, ERR_FAILED, "gen: out of memory");
+    const char *none = NULL;
+    int rc = set_pairs(spec, copy, seen, true, &none, err);
+    free(copy);
+    return rc;
 }
 
 /* What keys mean together. */
@@ -304,7 +339,10 @@ int wl_genspec_parse(struct wl_genspec *spec, const char *text, struct err *err)
     if (copy == NULL)
         return err_set(err, ERR_FAILED, "gen: out of memory");
     bool seen[KEYS] = { false };
-    int rc = set_pairs(spec, copy, seen, err);
+    const char *preset = NULL;
+    int rc = set_pairs(spec, copy, seen, false, &preset, err);
+    if (rc == 0 && preset != NULL)
+        rc = set_preset(spec, preset, seen, err);
     free(copy);
     for (int key = 0; key < KEYS && rc == 0; key++)
         if (!seen[key] && keys[key].default_text != NULL)
