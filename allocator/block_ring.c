@@ -39,20 +39,27 @@ static uint32_t take_fresh(struct block_ring *ring, kv_block *out, uint32_t coun
     return taken;
 }
 
+static void take_straight(struct block_ring *ring, const kv_block *slots, kv_block *out, uint32_t count)
+{
+    uint32_t *refs = ring->refs;
+    memcpy(out, slots, count * sizeof *out);
+    for (uint32_t i = 0; i < count; i++)
+        refs[slots[i]] = 1;
+}
+
 void block_ring_take(struct block_ring *ring, kv_block *out, uint32_t count)
 {
     assert(count <= ring->free_blocks);
     ring->free_blocks -= count;
-    uint32_t i = ring->fresh <= ring->blocks ? take_fresh(ring, out, count) : 0;
-    const uint64_t mask = ring->capacity - 1;
-    const kv_block *slots = ring->slots;
-    uint32_t *refs = ring->refs;
-    uint64_t head = ring->head;
-    for (; i < count; i++, head++) {
-        out[i] = slots[head & mask];
-        refs[out[i]] = 1;
+    uint32_t taken = ring->fresh <= ring->blocks ? take_fresh(ring, out, count) : 0;
+    while (taken < count) { /* once, or twice around the ring's end */
+        uint64_t at = ring->head & (ring->capacity - 1);
+        uint64_t straight = ring->capacity - at;
+        uint32_t part = count - taken < straight ? count - taken : (uint32_t)straight;
+        take_straight(ring, &ring->slots[at], out + taken, part);
+        ring->head += part;
+        taken += part;
     }
-    ring->head = head;
 }
 
 void block_ring_give(struct block_ring *ring, const kv_block *blocks, uint32_t count)
