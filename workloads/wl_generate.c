@@ -191,7 +191,7 @@ static void session_destroy(struct session *session)
     free(session);
 }
 
-/* A branch keeps 1 .. all of the full blocks of the old prompt. */
+/* A branch keeps some of the full blocks of the old prompt, all numbers below it equally likely. */
 static void cut_history(struct generator *gen, struct session *session)
 {
     uint64_t block = gen->spec.content == WL_CONTENT_IDS ? gen->spec.id_tokens : 1;
@@ -200,7 +200,7 @@ static void cut_history(struct generator *gen, struct session *session)
         blocks = session->ids.count;
     if (blocks == 0)
         return;
-    uint64_t kept = 1 + wl_rng_below(&gen->turns, blocks);
+    uint64_t kept = wl_rng_below(&gen->turns, blocks);
     session->tokens = kept * block;
     if (session->ids.count > kept)
         session->ids.count = kept;
@@ -224,6 +224,15 @@ static uint64_t later_prompt_tokens(struct generator *gen, struct session *sessi
     return session->tokens + wl_dist_draw_count(fresh, &gen->prompt);
 }
 
+/* Draws both lengths until they fit: the truncated distribution, as far as it can be reached. */
+static void redraw_lengths(struct generator *gen, uint64_t limit, uint64_t *prompt, uint64_t *output)
+{
+    for (int tries = 0; tries < 10000 && (*output > limit || *prompt > limit - *output); tries++) {
+        *output = wl_dist_draw_count(&gen->spec.output, &gen->output);
+        *prompt = first_prompt_tokens(gen);
+    }
+}
+
 /* Lengths of the next turn. A conversation that would pass the limit starts afresh; one turn that
  * would pass it alone is cut. */
 static void draw_lengths(struct generator *gen, struct session *session)
@@ -231,10 +240,12 @@ static void draw_lengths(struct generator *gen, struct session *session)
     struct wl_request *request = &gen->draft.request;
     uint64_t limit = gen->spec.context_tokens_max != 0 ? gen->spec.context_tokens_max : WL_TOKENS_MAX;
     uint64_t output = wl_dist_draw_count(&gen->spec.output, &gen->output);
-    if (output > limit - 1)
-        output = limit - 1;
     uint64_t prompt = session->turns == 0 ? first_prompt_tokens(gen)
                                           : later_prompt_tokens(gen, session);
+    if (session->turns == 0 && gen->spec.redraw_overlong)
+        redraw_lengths(gen, limit, &prompt, &output);
+    if (output > limit - 1)
+        output = limit - 1;
     if (session->turns > 0 && prompt + output > limit) {
         uint64_t fresh = prompt - session->tokens;
         session_restart(gen, session);

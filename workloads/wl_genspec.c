@@ -137,7 +137,7 @@ static int parse_choice(const char *name, const char *text, const char *no, cons
 enum key {
     PRESET, REQUESTS, ARRIVALS, TICK, PROMPT, OUTPUT, SAMPLES, MAX_TOKENS, ABORT_RATIO, ABORT_DELAY,
     PREFIX_GROUPS, PREFIX, PREFIX_ZIPF, PREFIX_MODE, SESSIONS, SESSION_ZIPF, CONTINUE, THINK,
-    TURN_PROMPT, HISTORY, BRANCH_RATIO, BRANCH_PROMPT, CONTEXT_MAX, CONTENT, KEYS
+    TURN_PROMPT, HISTORY, BRANCH_RATIO, BRANCH_PROMPT, CONTEXT_MAX, OVERLONG, CONTENT, KEYS
 };
 
 static const struct wl_genspec_key keys[KEYS] = {
@@ -173,6 +173,8 @@ static const struct wl_genspec_key keys[KEYS] = {
     [BRANCH_PROMPT] = { "branch-tokens", NULL, "LENGTHS", "their new tokens" },
     [CONTEXT_MAX] = { "context-tokens-max", "0", "TOKENS",
                       "most tokens of prompt and output; a conversation starts afresh there" },
+    [OVERLONG] = { "overlong", "cut", "HOW",
+                   "first turns beyond that: cut, or redraw both lengths (means fall)" },
     [CONTENT] = { "content", NULL, "WHAT", "none, tokens or ids:TOKENS" },
 };
 
@@ -244,6 +246,8 @@ static int set_key(struct wl_genspec *spec, enum key key, const char *text, stru
         return wl_parse_double(name, text, 0, 1, &spec->branch_ratio, err);
     case CONTEXT_MAX:
         return parse_count(name, text, 0, (double)WL_TOKENS_MAX, &spec->context_tokens_max, err);
+    case OVERLONG:
+        return parse_choice(name, text, "cut", "redraw", &spec->redraw_overlong, err);
     case CONTENT:
         return parse_content(spec, name, text, err);
     default:

@@ -43,6 +43,8 @@ struct wl_genspec {
     bool has_branch_prompt;
     uint64_t context_tokens_max; /* of prompt + output; 0: no limit */
 
+    bool redraw_overlong;        /* draw the lengths of a first turn that passes the limit again */
+
     enum wl_content content;     /* never DEFAULT after parsing */
     uint32_t id_tokens;          /* of one id under WL_CONTENT_IDS */
 };
