@@ -238,13 +238,22 @@ static uint32_t extent_at(const struct extent_set *set, uint64_t address)
     return node != NIL && set->nodes[node].start == address ? node : NIL;
 }
 
-void extent_set_take_at(struct extent_set *set, uint64_t start, uint64_t units)
+bool extent_set_is_free(const struct extent_set *set, uint64_t start, uint64_t units)
 {
     uint32_t node = extent_at_or_before(set, start);
-    assert(units > 0 && node != NIL);
+    if (node == NIL)
+        return false;
+    const struct extent *e = &set->nodes[node];
+    return start - e->start < e->units && units <= e->units - (start - e->start);
+}
+
+void extent_set_take_at(struct extent_set *set, uint64_t start, uint64_t units)
+{
+    assert(units > 0);
+    assert(extent_set_is_free(set, start, units));
+    uint32_t node = extent_at_or_before(set, start);
     uint64_t hole_start = set->nodes[node].start;
     uint64_t hole_end = hole_start + set->nodes[node].units;
-    assert(start + units <= hole_end);
     erase_extent(set, node);
     if (hole_start < start)
         insert_extent(set, hole_start, start - hole_start);

@@ -32,6 +32,7 @@ void extent_set_release(struct extent_set *set);
 /* Takes the low end of the extent that fit chooses. False, and nothing changed, when none is long
  * enough. units > 0. */
 bool extent_set_take(struct extent_set *set, enum extent_fit fit, uint64_t units, uint64_t *start);
+bool extent_set_is_free(const struct extent_set *set, uint64_t start, uint64_t units);
 /* Takes exactly [start, start + units), which must be free. */
 void extent_set_take_at(struct extent_set *set, uint64_t start, uint64_t units);
 /* Gives back what was taken and joins it with its neighbours. */

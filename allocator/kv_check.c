@@ -60,9 +60,8 @@ static void check_sums(const struct kv_checker *c, const char *call)
         violation(c, call, "sequences refer to fewer bytes than are held");
 }
 
-static void check_after(struct kv_checker *c, const char *call)
+static void end_call(const struct kv_checker *c, const char *call)
 {
-    c->calls++;
     check_sums(c, call);
     if (c->inner->ops->check == NULL || c->calls % c->walk_every != 0)
         return;
@@ -71,8 +70,9 @@ static void check_after(struct kv_checker *c, const char *call)
         violation(c, call, wrong);
 }
 
-static void check_seqs(const struct kv_checker *c, const kv_seq *seqs, uint32_t count, const char *call)
+static void begin_call(struct kv_checker *c, const kv_seq *seqs, uint32_t count, const char *call)
 {
+    c->calls++;
     if (count > c->geometry.max_seqs)
         violation(c, call, "more sequences than exist");
     for (uint32_t k = 0; k < count; k++)
@@ -131,7 +131,7 @@ static enum kv_status checked_ask(struct kv_checker *c, ask_function function, c
                                   struct kv_taken *taken, const char *call)
 {
     struct kv_facts before;
-    check_seqs(c, ask->seqs, ask->seq_count, call);
+    begin_call(c, ask->seqs, ask->seq_count, call);
     if (ask->slots_tokens > c->geometry.max_seq_tokens)
         violation(c, call, "more slots asked than a sequence may have");
     c->inner->ops->facts(c->inner, &before);
@@ -143,7 +143,7 @@ static enum kv_status checked_ask(struct kv_checker *c, ask_function function, c
         check_unchanged(c, ask, &before, call);
     if (taken->need_units > taken->ask_units || taken->first_units > taken->ask_units)
         violation(c, call, "a part of the ask exceeds the ask");
-    check_after(c, call);
+    end_call(c, call);
     return status;
 }
 
@@ -167,20 +167,22 @@ static enum kv_status check_extend(struct kv_policy *policy, const struct kv_ask
 static void check_lookup(struct kv_policy *policy, const uint64_t *keys, uint64_t tokens, struct kv_hit *hit)
 {
     struct kv_checker *c = as_checker(policy);
+    begin_call(c, NULL, 0, "lookup");
     c->inner->ops->lookup(c->inner, keys, tokens, hit);
     if (hit->tokens >= tokens)
         violation(c, "lookup", "a hit leaves no token to compute");
     if (hit->first_block > hit->blocks || hit->free_blocks > hit->blocks - hit->first_block)
         violation(c, "lookup", "the parts of a hit exceed it");
-    check_after(c, "lookup");
+    end_call(c, "lookup");
 }
 
 static void check_fork(struct kv_policy *policy, kv_seq parent, const kv_seq *children, uint32_t count,
                        uint64_t filled_tokens)
 {
     struct kv_checker *c = as_checker(policy);
-    check_seqs(c, &parent, 1, "fork");
-    check_seqs(c, children, count, "fork");
+    begin_call(c, children, count, "fork");
+    if (parent.index >= c->geometry.max_seqs)
+        violation(c, "fork", "a sequence's index is out of range");
     c->inner->ops->fork(c->inner, parent, children, count, filled_tokens);
     for (uint32_t k = 0; k < count; k++) {
         struct kv_seq_facts f;
@@ -188,21 +190,21 @@ static void check_fork(struct kv_policy *policy, kv_seq parent, const kv_seq *ch
         if (f.end_token < filled_tokens)
             violation(c, "fork", "a child lacks slots for its tokens");
     }
-    check_after(c, "fork");
+    end_call(c, "fork");
 }
 
 static void check_trim(struct kv_policy *policy, kv_seq seq, uint64_t first_token)
 {
     struct kv_checker *c = as_checker(policy);
-    check_seqs(c, &seq, 1, "trim");
+    begin_call(c, &seq, 1, "trim");
     c->inner->ops->trim(c->inner, seq, first_token);
-    check_after(c, "trim");
+    end_call(c, "trim");
 }
 
 static void check_release(struct kv_policy *policy, const kv_seq *seqs, uint32_t count)
 {
     struct kv_checker *c = as_checker(policy);
-    check_seqs(c, seqs, count, "release");
+    begin_call(c, seqs, count, "release");
     c->inner->ops->release(c->inner, seqs, count);
     for (uint32_t k = 0; k < count; k++) {
         struct kv_seq_facts f;
@@ -210,7 +212,7 @@ static void check_release(struct kv_policy *policy, const kv_seq *seqs, uint32_t
         if (f.end_token != 0)
             violation(c, "release", "a released sequence still has slots");
     }
-    check_after(c, "release");
+    end_call(c, "release");
 }
 
 /* --- questions ----------------------------------------------------------------------------- */

@@ -241,27 +241,34 @@ static uint64_t static_largest_piece(const struct kv_policy *policy)
     return p->placement == PLACE_BUDDY ? UINT64_C(1) << (p->buddy.order_count - 1) : policy->total_units;
 }
 
-/* Regions must lie in taken space and not overlap: then giving them all back to a copy leaves one hole. */
-static const char *check_regions(const struct static_policy *p)
+/* Takes each region out of an empty space: regions must not overlap, and must leave just what is free. */
+static const char *take_regions_again(const struct static_policy *p, struct extent_set *rest)
 {
-    uint64_t asked = 0, taken = 0;
-    struct extent_set rest;
-    if (!extent_set_init(&rest, p->base.total_units, p->max_seqs))
-        return "static: no memory for the check";
+    uint64_t asked = 0;
     for (uint32_t k = 0; k < p->max_seqs; k++) {
         const struct region *region = &p->regions[k];
         if (region->asked_slots == 0)
             continue;
+        if (!extent_set_is_free(rest, region->start, region->taken_slots))
+            return "static: two regions overlap";
+        extent_set_take_at(rest, region->start, region->taken_slots);
         asked += region->asked_slots;
-        taken += region->taken_slots;
-        extent_set_take_at(&rest, region->start, region->taken_slots); /* asserts that it is free there */
     }
-    bool same = rest.free_units == p->runs.free_units &&
-                extent_set_longest(&rest) == extent_set_longest(&p->runs);
+    if (asked != p->asked_slots)
+        return "static: the sum of asked slots is wrong";
+    bool same = rest->free_units == p->runs.free_units &&
+                extent_set_longest(rest) == extent_set_longest(&p->runs);
+    return same ? NULL : "static: regions and free runs do not add up to the pool";
+}
+
+static const char *check_regions(const struct static_policy *p)
+{
+    struct extent_set rest;
+    if (!extent_set_init(&rest, p->base.total_units, p->max_seqs))
+        return "static: no memory for the check";
+    const char *wrong = take_regions_again(p, &rest);
     extent_set_release(&rest);
-    if (!same || taken + p->runs.free_units != p->base.total_units)
-        return "static: regions and free runs do not add up to the pool";
-    return asked == p->asked_slots ? NULL : "static: the sum of asked slots is wrong";
+    return wrong;
 }
 
 static const char *static_check(const struct kv_policy *policy)
