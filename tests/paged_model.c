@@ -169,7 +169,9 @@ enum model_status model_extend(struct paged_model *m, const struct model_ask *as
     *asked = 0;
     for (uint32_t k = 0; k < ask->count; k++) {
         uint32_t seq = ask->seqs[k], *table = m->table[seq];
-        for (uint64_t i = ask->computed / m->block_tokens; i * m->block_tokens < ask->filled; i++) {
+        /* Every written token's block; slots asked for ahead of the tokens are not written. */
+        for (uint64_t token = ask->computed; token < ask->filled; token++) {
+            uint64_t i = token / m->block_tokens;
             if (i >= m->table_length[seq] || m->refs[table[i]] == 1)
                 continue;
             uint32_t from = table[i];
