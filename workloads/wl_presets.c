@@ -2,7 +2,9 @@
 
 #include <string.h>
 
-/* Lengths are the three-component lognormal mixtures by maximum likelihood of the published traces'
+/* docs/traces.md shows how near each comes to what it imitates.
+ *
+ * Lengths are the three-component lognormal mixtures by maximum likelihood of the published traces'
  * lengths, clipped to the traces' ranges; gamma arrivals have the coefficient of variation
  * 1 / sqrt(shape) of the maximum-likelihood gamma fit: 1/sqrt(0.870975) = 1.07151 and
  * 1/sqrt(0.231304) = 2.07926. The code trace is burstier than any renewal process of that kind
@@ -43,7 +45,7 @@ static const struct wl_preset presets[] = {
         "shared-chat", "many chats over one system prompt, popular ones often (token-exact content)",
         "made up: a load for prefix caches, 20,000 chats drawn by Zipf's law with exponent 0.8",
         "requests=100000,arrivals=poisson:10,sessions=20000,session-zipf=0.8,prefix-tokens=256,"
-        "prompt-tokens=lognormal:5.3:1@1..4096,output-tokens=lognormal:5:0.8@1..1024,context-tokens-max=8192",
+        "prompt-tokens=lognormal:5.03:1@1..4096,output-tokens=lognormal:5:0.8@1..1024,context-tokens-max=8192",
     },
 };
 
