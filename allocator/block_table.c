@@ -41,7 +41,7 @@ bool block_table_init(struct block_table *table, const struct kv_geometry *geome
 
 void block_table_release(struct block_table *table)
 {
-    vm_area_unmap(table->rows, table->max_seqs, table->stride_blocks * sizeof *table->rows + !table->rows);
+    vm_area_unmap(table->rows, table->max_seqs, table->stride_blocks * sizeof *table->rows);
     free(table->seqs);
     table->rows = NULL;
     table->seqs = NULL;

@@ -8,7 +8,7 @@
 
 /* The free chunks of an order are bits, with summary bits above them (one for 64 below), so that the
  * lowest free chunk is a few word scans away however large the space is. */
-enum { SUMMARIES_MAX = 8 };
+enum { SUMMARIES_MAX = 10 }; /* enough for 2^BUDDY_ORDERS bits */
 
 struct buddy_level {
     uint64_t count;                  /* free chunks of this order */
