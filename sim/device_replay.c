@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define ADDRESS_FAR ((int64_t)1 << 48)
 #define DRIVER_OUT_OF_MEMORY 2 /* CUDA_ERROR_OUT_OF_MEMORY */
 
 static int bad(const struct device_replay *r, const struct device_op *op, struct err *err, const char *format, ...)
@@ -113,16 +114,25 @@ static int step_free(struct device_replay *r, size_t i, struct device_outcome *o
     return 0;
 }
 
+/* The pool of a name, made at its first use. */
+static int find_pool(struct device_replay *r, uint32_t slot, uint32_t *pool, struct err *err)
+{
+    if (slot != 0 && r->pools[slot] == 0 && dev_pool_create(r->allocator, &r->pools[slot]) != DEV_OK)
+        return out_of_memory(err);
+    *pool = r->pools[slot];
+    return 0;
+}
+
 static int step_pool(struct device_replay *r, const struct device_op *op, struct err *err)
 {
     uint32_t *pool = &r->pools[op->slot];
     const char *name = r->ops->texts + r->ops->pools[op->slot];
     enum dev_status status = DEV_OK;
     if (op->kind == DEVICE_OP_POOL_BEGIN) {
-        if (*pool == 0)
-            status = dev_pool_create(r->allocator, pool);
-        if (status == DEV_OK)
-            status = dev_pool_begin(r->allocator, *pool);
+        uint32_t number;
+        if (find_pool(r, op->slot, &number, err) != 0)
+            return -1;
+        status = dev_pool_begin(r->allocator, number);
     } else if (op->kind == DEVICE_OP_POOL_END) {
         status = dev_pool_end(r->allocator, *pool);
     } else {
@@ -144,6 +154,63 @@ static int step_pool(struct device_replay *r, const struct device_op *op, struct
     }
 }
 
+static int check_segment(const struct device_replay *r, const struct device_op *op, struct err *err)
+{
+    if (r->started)
+        return bad(r, op, err, "op: found a segment, expected segments before all else");
+    if (op->address < -ADDRESS_FAR || op->address > ADDRESS_FAR)
+        return bad(r, op, err, "address: found %" PRId64 ", expected one within 2^48 of the first segment", op->address);
+    return 0;
+}
+
+/* Ids of the blocks of a restored segment are live from now on. */
+static int adopt_ids(struct device_replay *r, size_t i, uint64_t address, struct err *err)
+{
+    const struct device_op *op = &r->ops->items[i];
+    const struct device_op_block *blocks = r->ops->blocks + op->block_first;
+    for (size_t k = 0; k < op->block_count; k++) {
+        if (blocks[k].slot != UINT32_MAX) {
+            struct device_id *id = &r->ids[blocks[k].slot];
+            if (id->state != DEVICE_ID_NEW)
+                return bad(r, op, err, "ids: found %" PRIu64 ", which is in use since line %" PRIu64, r->ops->ids[blocks[k].slot],
+                           line_of(r, id->op));
+            *id = (struct device_id){.address = address, .bytes = blocks[k].bytes, .op = i, .state = DEVICE_ID_LIVE};
+        }
+        address += blocks[k].bytes;
+    }
+    return 0;
+}
+
+static int step_segment(struct device_replay *r, size_t i, struct err *err)
+{
+    const struct device_op *op = &r->ops->items[i];
+    const struct device_op_block *blocks = r->ops->blocks + op->block_first;
+    struct dev_restored segment = {.small = op->small, .expandable = op->expandable, .block_count = op->block_count};
+    uint64_t address;
+    if (check_segment(r, op, err) != 0 || find_pool(r, op->slot, &segment.pool, err) != 0)
+        return -1;
+    struct dev_restored_block *restored = calloc(op->block_count, sizeof *restored);
+    if (!restored)
+        return out_of_memory(err);
+    for (size_t k = 0; k < op->block_count; k++)
+        restored[k] = (struct dev_restored_block){blocks[k].bytes, blocks[k].bytes, blocks[k].slot != UINT32_MAX};
+    segment.address = (uint64_t)(op->address + 2 * ADDRESS_FAR);
+    segment.blocks = restored;
+    enum dev_status status = dev_restore(r->allocator, &segment, &address);
+    free(restored);
+    if (status == DEV_NO_HOST_MEMORY)
+        return out_of_memory(err);
+    if (status == DEV_OUT_OF_MEMORY)
+        return bad(r, op, err, "blocks: the device has no room for this segment");
+    if (status != DEV_OK)
+        return bad(r, op, err, "blocks: found a segment that overlaps another one, does not come in address order or is not made of "
+                               "whole pages");
+    if (!r->has_base)
+        r->base_address = address - (uint64_t)op->address;
+    r->has_base = true;
+    return adopt_ids(r, i, address, err);
+}
+
 static void find_base(struct device_replay *r)
 {
     size_t count;
@@ -159,6 +226,7 @@ int device_replay_step(struct device_replay *r, size_t i, struct device_outcome 
     const struct device_op *op = &r->ops->items[i];
     int status = 0;
     *outcome = (struct device_outcome){.result = DEVICE_DONE};
+    r->started = r->started || op->kind != DEVICE_OP_SEGMENT;
     switch ((enum device_op_kind)op->kind) {
     case DEVICE_OP_ALLOC:
     case DEVICE_OP_DEVICE_ALLOC:
@@ -178,8 +246,10 @@ int device_replay_step(struct device_replay *r, size_t i, struct device_outcome 
         outcome->result = DEVICE_MARKED;
         return 0;
     case DEVICE_OP_SEGMENT:
+        return step_segment(r, i, err);
     case DEVICE_OP_KINDS:
-        return bad(r, op, err, "op: segments cannot be restored");
+        assert(false);
+        return -1;
     }
     find_base(r);
     return status;

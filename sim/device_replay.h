@@ -39,6 +39,7 @@ struct device_replay {
     uint32_t *pools;         /* by slot: the allocator's number, 0: none yet */
     uint64_t base_address;   /* of the first segment: addresses are shown relative to it */
     bool has_base;
+    bool started;            /* something else than a segment was seen */
 };
 
 /* 0, or -1 with err; then nothing is to be released. ops must outlive the replay. */

@@ -149,8 +149,9 @@ const char *option_section_title(enum option_section section)
         [OPT_TRACE] = "Trace",         [OPT_GENERATOR] = "Generator",
         [OPT_MEMORY] = "Memory",       [OPT_POLICY] = "Allocation policy",
         [OPT_SCHEDULER] = "Scheduler", [OPT_STEP_TIME] = "Step time",
-        [OPT_CACHE] = "Cache",         [OPT_MEASURE] = "Measurement",
-        [OPT_CHECKS] = "Checks",       [OPT_OUTPUT] = "Input and output",
+        [OPT_CACHE] = "Cache",         [OPT_DEVICE] = "Device",
+        [OPT_MEASURE] = "Measurement", [OPT_CHECKS] = "Checks",
+        [OPT_OUTPUT] = "Input and output",
     };
     assert(section < OPT_SECTIONS);
     return titles[section];

@@ -41,6 +41,8 @@ enum option_commands {
     FOR_TRACE_STATS = 1 << 5,
     FOR_TRACE_CONVERT = 1 << 6,
     FOR_TRACE_CHECK = 1 << 7,
+    FOR_DEVICE_REPLAY = 1 << 16,
+    FOR_DEVICE_IMPORT = 1 << 17,
     FOR_SIM = FOR_RUN | FOR_SWEEP,
     FOR_TRACE_READ = FOR_TRACE_STATS | FOR_TRACE_CONVERT | FOR_TRACE_CHECK,
     FOR_READ = FOR_SIM | FOR_CACHE | FOR_TRACE_READ, /* whatever reads a trace */
@@ -57,6 +59,7 @@ enum option_section {
     OPT_SCHEDULER,
     OPT_STEP_TIME,
     OPT_CACHE,
+    OPT_DEVICE,
     OPT_MEASURE,
     OPT_CHECKS,
     OPT_OUTPUT,
@@ -76,7 +79,8 @@ enum option_kind {
     OPT_TRACE_NAME, /* const char *; a file, -, preset:NAME or gen:key=value,... */
     OPT_FLAG,   /* bool, false unless given */
     OPT_BOOL,   /* bool with a default; --NAME, --no-NAME, --NAME=yes|no */
-    OPT_LIST,   /* struct opt_list; items split at commas, and the option may be repeated */
+    OPT_LIST,   /* struct opt_list; items split at commas, and the option may be repeated. With max 1 items hold commas:
+                   only repeating makes a list */
 };
 
 /* A part of a trace: of its requests or of its time. */

@@ -83,7 +83,7 @@ static int slot_append(struct slot *slot, const char *text, size_t bytes, struct
 /* Whether commas in this text separate values. */
 static bool splits(const struct optset *set, const struct option_spec *spec, const char *text)
 {
-    if (spec->kind == OPT_LIST) return true;
+    if (spec->kind == OPT_LIST) return spec->max == 0;
     if (!set->many || spec->section >= OPT_CHECKS) return false;
     switch (spec->kind) {
     case OPT_FLAG:
@@ -305,7 +305,9 @@ static int policies_check(const struct optset *set, struct err *err)
 
 int optset_finish(struct optset *set, struct err *err)
 {
-    const char *config = optset_text(set, "config");
+    /* `device` has an option of that name for something else: a recorded case. */
+    const struct option_spec *spec = option_find(set->command, "config");
+    const char *config = spec && spec->section == OPT_OUTPUT ? optset_text(set, "config") : NULL;
     if (config && optset_config(set, config, err) != 0) return -1;
     if (policies_check(set, err) != 0 || pool_check(set, err) != 0) return -1;
     uint64_t cells = optset_cells(set);

@@ -254,7 +254,7 @@ static struct dev_block *cut_to_size(struct dev_allocator *a, struct dev_block *
     return front;
 }
 
-static void hand_out(struct dev_allocator *a, struct dev_block *block, uint64_t requested_bytes)
+void dev_hand_out(struct dev_allocator *a, struct dev_block *block, uint64_t requested_bytes)
 {
     struct dev_stats *stats = &a->stats;
     block->state = DEV_ALLOCATED;
@@ -299,8 +299,10 @@ enum dev_status dev_allocate(struct dev_allocator *a, uint64_t bytes, struct dev
     a->event_count = 0;
     struct dev_block *block = take_best_fit(a, &request);
     if (!block) {
-        if (!dev_reserve_slow(a))
+        if (!dev_reserve_slow(a)) {
+            request.pool->lookups -= collects_garbage(a); /* as if nothing had been asked */
             return DEV_NO_HOST_MEMORY;
+        }
         block = take_the_hard_way(a, &request);
     }
     if (!block) {
@@ -308,7 +310,7 @@ enum dev_status dev_allocate(struct dev_allocator *a, uint64_t bytes, struct dev
         return DEV_OUT_OF_MEMORY;
     }
     block = cut_to_size(a, block, request.bytes);
-    hand_out(a, block, bytes);
+    dev_hand_out(a, block, bytes);
     *out = (struct dev_allocation){block->node.address, block->node.bytes};
     return DEV_OK;
 }

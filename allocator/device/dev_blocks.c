@@ -2,7 +2,7 @@
 
 void dev_pool_init(struct dev_pool *pool, bool small, struct dev_private *owner)
 {
-    *pool = (struct dev_pool){.owner = owner, .small = small};
+    *pool = (struct dev_pool){.owner = owner, .restored_from = DEV_NONE, .small = small};
     pool->page_bytes = small ? DEV_SMALL_SEGMENT_BYTES : DEV_LARGE_SEGMENT_BYTES;
     pool->free.order = pool->whole.order = DEV_BY_SIZE;
     pool->unmapped.order = DEV_BY_ADDRESS;

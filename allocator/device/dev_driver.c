@@ -169,6 +169,17 @@ struct dev_piece *dev_driver_malloc(struct dev_driver *d, uint64_t bytes)
     return piece;
 }
 
+struct dev_piece *dev_driver_adopt(struct dev_driver *d, uint64_t address, uint64_t bytes)
+{
+    if (!dev_driver_take_pages(d, bytes))
+        return NULL;
+    make_old_hole(d, address, bytes);
+    struct dev_stretch *region = (struct dev_stretch *)dev_tree_last(&d->regions);
+    cut_hole(d, region->first, bytes);
+    update_room(region);
+    return region->first;
+}
+
 /* Lets a piece that is in no tree swallow the one after it, likewise. */
 static void join_next(struct dev_driver *d, struct dev_piece *piece)
 {

@@ -54,6 +54,8 @@ bool dev_driver_reserve(struct dev_driver *d, size_t calls);
 /* Whole pages; NULL when the device has no room. */
 struct dev_piece *dev_driver_malloc(struct dev_driver *d, uint64_t bytes);
 void dev_driver_free(struct dev_driver *d, struct dev_piece *piece);
+/* Memory that is there already, at an address above all that the driver hands out. Its region never goes back. */
+struct dev_piece *dev_driver_adopt(struct dev_driver *d, uint64_t address, uint64_t bytes);
 /* cuMemCreate and cuMemRelease of pages; bytes is a multiple of 2 MiB. */
 bool dev_driver_take_pages(struct dev_driver *d, uint64_t bytes);
 void dev_driver_give_pages(struct dev_driver *d, uint64_t bytes);

@@ -8,7 +8,7 @@ static uint64_t range_bytes(const struct dev_allocator *a, const struct dev_pool
     return dev_round_up(total_bytes + total_bytes / 8, pool->page_bytes);
 }
 
-static struct dev_block *new_range(struct dev_allocator *a, struct dev_pool *pool)
+struct dev_block *dev_expandable_range(struct dev_allocator *a, struct dev_pool *pool)
 {
     struct dev_stretch *range = dev_driver_reserve_range(&a->driver, range_bytes(a, pool));
     if (!range)
@@ -49,7 +49,36 @@ static struct dev_block *find_room(struct dev_allocator *a, struct dev_pool *poo
             node = dev_tree_next(node);
         while (node && end && node->address < end->node.address && dev_block_of(node)->segment == end->segment);
     }
-    return new_range(a, pool);
+    return dev_expandable_range(a, pool);
+}
+
+/* Cuts the end off an unmapped block, which stays in its tree with `bytes`. */
+static struct dev_block *cut_unmapped(struct dev_allocator *a, struct dev_block *block, uint64_t bytes)
+{
+    struct dev_block *rest = dev_block_new(a, block->segment, block->node.address + bytes, block->node.bytes - bytes, DEV_UNMAPPED);
+    rest->prev = block;
+    rest->next = block->next;
+    if (rest->next)
+        rest->next->prev = rest;
+    block->next = rest;
+    block->node.bytes = bytes; /* no part of the key: the tree goes by address */
+    dev_unmapped_add(rest);
+    return rest;
+}
+
+struct dev_block *dev_expandable_restore(struct dev_allocator *a, struct dev_block *tail, uint64_t address, uint64_t bytes)
+{
+    assert(tail->state == DEV_UNMAPPED && address >= tail->node.address && bytes < dev_block_end(tail) - address);
+    if (!dev_driver_take_pages(&a->driver, bytes))
+        return NULL;
+    struct dev_block *block = tail;
+    if (address > tail->node.address)
+        block = cut_unmapped(a, tail, address - tail->node.address);
+    cut_unmapped(a, block, bytes);
+    dev_unmapped_remove(block);
+    block->state = DEV_FREE;
+    dev_reserved_add(a, block->segment->pool, bytes);
+    return block;
 }
 
 /* Maps whole pages for the first `bytes` of an unmapped block, which joins its free neighbours. */
@@ -61,17 +90,9 @@ static bool map_pages(struct dev_allocator *a, struct dev_block *block, uint64_t
     assert(block->state == DEV_UNMAPPED && mapped <= block->node.bytes);
     if (!dev_driver_take_pages(&a->driver, mapped))
         return false;
+    if (mapped < block->node.bytes)
+        cut_unmapped(a, block, mapped);
     dev_unmapped_remove(block);
-    if (mapped < block->node.bytes) {
-        struct dev_block *rest = dev_block_new(a, block->segment, address + mapped, block->node.bytes - mapped, DEV_UNMAPPED);
-        rest->prev = block;
-        rest->next = block->next;
-        if (rest->next)
-            rest->next->prev = rest;
-        block->next = rest;
-        block->node.bytes = mapped;
-        dev_unmapped_add(rest);
-    }
     block->state = DEV_FREE;
     dev_block_swallow(a, block, block->prev);
     dev_block_swallow(a, block, block->next);

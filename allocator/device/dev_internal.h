@@ -46,6 +46,7 @@ struct dev_pool {
     uint64_t lookups;         /* counted while garbage collection is on */
     uint64_t page_bytes;      /* of expandable ranges */
     struct dev_private *owner; /* NULL: the default pool */
+    uint64_t restored_from;   /* address of the first restored stretch, as it was given; DEV_NONE: none */
     bool small;
 };
 
@@ -83,6 +84,7 @@ struct dev_allocator {
     struct dev_event *events;
     size_t event_count, event_room;
     struct dev_oom oom;
+    uint64_t restored_end; /* of the restored segments so far, as they were given */
 };
 
 /* A request on its way through malloc. */
@@ -152,6 +154,11 @@ struct dev_block *dev_map_take(struct dev_map *map, uint64_t address);
 /* dev_expandable.c */
 /* A free block of at least `bytes`, out of the free list, by mapping pages; NULL when the device has none left. */
 struct dev_block *dev_expandable_allocate(struct dev_allocator *a, struct dev_pool *pool, uint64_t bytes);
+/* Maps [address, address + bytes) of the range whose last block, unmapped, holds it; returns the block, free and in no tree. NULL
+ * when the device has no room. */
+struct dev_block *dev_expandable_restore(struct dev_allocator *a, struct dev_block *tail, uint64_t address, uint64_t bytes);
+/* A range that is one unmapped block; NULL when no address space is left. */
+struct dev_block *dev_expandable_range(struct dev_allocator *a, struct dev_pool *pool);
 /* Unmaps every whole page inside the pool's free blocks. */
 void dev_expandable_release(struct dev_allocator *a, struct dev_pool *pool);
 
@@ -165,5 +172,7 @@ void dev_release_cached(struct dev_allocator *a);
 
 /* dev_allocator.c: room for whatever one operation may do; false when this process has no memory. */
 bool dev_reserve_slow(struct dev_allocator *a);
+/* Marks a block that is in no tree as handed out, and counts it. */
+void dev_hand_out(struct dev_allocator *a, struct dev_block *block, uint64_t requested_bytes);
 
 #endif

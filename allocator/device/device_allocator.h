@@ -144,6 +144,26 @@ enum dev_status dev_pool_release(struct dev_allocator *a, uint32_t pool);
 /* cuMemAlloc by somebody else in the process, never freed. DEV_OUT_OF_MEMORY when the device has no room. */
 enum dev_status dev_foreign_allocate(struct dev_allocator *a, uint64_t bytes, uint64_t *address);
 
+/* A segment that is there when a recording begins. */
+struct dev_restored_block {
+    uint64_t bytes; /* a multiple of 512 */
+    uint64_t requested_bytes;
+    bool allocated;
+};
+
+struct dev_restored {
+    uint64_t address;  /* relative to the other restored segments, which come in ascending order; up to 2^50 */
+    uint32_t pool;     /* DEV_DEFAULT_POOL or a private one */
+    bool small;
+    bool expandable;   /* a mapped stretch of a range; whole pages. Taken as a cudaMalloc unless the settings say expandable */
+    size_t block_count;
+    const struct dev_restored_block *blocks;
+};
+
+/* Only before anything was allocated. *address is where it lies now: free its blocks by addresses counted from there.
+ * DEV_BAD_SIZE when it overlaps another one or is not made of whole pages; DEV_OUT_OF_MEMORY when the device has no room. */
+enum dev_status dev_restore(struct dev_allocator *a, const struct dev_restored *segment, uint64_t *address);
+
 /* What the last dev_allocate ... dev_pool_release did with segments, in order; valid until the next of them. */
 const struct dev_event *dev_events(const struct dev_allocator *a, size_t *count);
 const struct dev_stats *dev_stats(const struct dev_allocator *a);
