@@ -82,10 +82,12 @@ static int print(struct job *job, struct err *err)
 {
     const struct options *o = &job->options;
     run_warn(&job->result);
-    if (o->steps && strcmp(o->steps, "-") == 0) return COMMAND_DONE; /* the step lines are the output */
+    int status = run_judge(&o->fail_if, &job->result, "", err);
+    if (status < 0) return status;
+    if (o->steps && strcmp(o->steps, "-") == 0) return status; /* the step lines are the output */
     if (o->json) result_write_json(&job->result, stdout);
     else report_table(&job->result, stdout);
-    return run_judge(&o->fail_if, &job->result, "", err);
+    return status;
 }
 
 static int prepare(struct job *job, struct err *err)

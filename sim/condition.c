@@ -17,7 +17,7 @@ static void skip_space(struct parser *p)
 
 static int fail(struct parser *p, const char *expected)
 {
-    return err_set(p->err, ERR_USAGE, "fail-if: '%s': column %zu: found '%.20s', expected %s", p->text,
+    return err_set(p->err, ERR_USAGE, "--fail-if: '%s': column %zu: found '%.20s', expected %s", p->text,
                    (size_t)(p->at - p->text) + 1, p->at, expected);
 }
 
@@ -59,7 +59,7 @@ static int look_up(struct parser *p, const char *key, bool *known, double *value
     if (entry) {
         *known = result_number(entry, value);
         if (!*known && entry->kind == RESULT_TEXT) {
-            return err_set(p->err, ERR_USAGE, "fail-if: '%s': %s is a text, expected a number", p->text,
+            return err_set(p->err, ERR_USAGE, "--fail-if: '%s': %s is a text, expected a number", p->text,
                            key);
         }
         return 0;
@@ -72,7 +72,7 @@ static int look_up(struct parser *p, const char *key, bool *known, double *value
         object[n] = '\0';
         if (result_find(p->result, object)) return 0;
     }
-    return err_set(p->err, ERR_USAGE, "fail-if: '%s': no figure is called '%s'", p->text, key);
+    return err_set(p->err, ERR_USAGE, "--fail-if: '%s': no figure is called '%s'", p->text, key);
 }
 
 static int parse_comparison(struct parser *p, bool *holds)

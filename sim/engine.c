@@ -177,7 +177,7 @@ static int check_config(const struct engine_config *c, struct err *err)
     if (!c->scheduler->serial && !c->chunked_prefill &&
         c->max_num_batched_tokens < c->max_model_len) {
         return err_set(err, ERR_USAGE,
-                       "max-num-batched-tokens: found %llu, expected at least max-model-len, %llu, "
+                       "--max-num-batched-tokens: found %llu, expected at least --max-model-len, %llu, "
                        "when chunked prefill is off",
                        (unsigned long long)c->max_num_batched_tokens,
                        (unsigned long long)c->max_model_len);

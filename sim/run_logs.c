@@ -153,7 +153,7 @@ int run_logs_commit(struct run_logs *logs, struct err *err)
     if (logs->too_many_rows) {
         run_logs_abandon(logs);
         return err_set(err, ERR_USAGE,
-                       "timeline-interval: more than %u rows, expected a longer interval",
+                       "--timeline-interval: more than %u rows, expected a longer interval",
                        TIMELINE_ROWS_MAX);
     }
     struct outfile **files[] = {&logs->timeline_file, &logs->events_file, &logs->oom_file};

@@ -66,7 +66,7 @@ static int set_window(struct trace_facts *facts, struct wl_source *source, const
     facts->window_begin = serial ? 0 : s->first_arrival_ns;
     facts->window_end = UINT64_MAX;
     if (serial && (o->warmup.kind == OPT_EXTENT_TIME || o->measure.kind == OPT_EXTENT_TIME)) {
-        return err_set(err, ERR_USAGE, "warmup, measure: found a time, expected a share of the "
+        return err_set(err, ERR_USAGE, "--warmup, --measure: found a time, expected a share of the "
                                        "requests: the serial scheduler takes no time");
     }
     if (o->warmup.kind != OPT_EXTENT_NONE &&
@@ -90,7 +90,7 @@ int trace_facts_read(struct trace_facts *facts, struct wl_source *source, const 
     facts->window_end = UINT64_MAX;
     if (!wl_can_rewind(source)) {
         if (o->warmup.kind == OPT_EXTENT_NONE && o->measure.kind == OPT_EXTENT_NONE) return 0;
-        return err_set(err, ERR_USAGE, "warmup, measure: %s can be read only once, expected a file",
+        return err_set(err, ERR_USAGE, "--warmup, --measure: %s can be read only once, expected a file",
                        wl_name(source));
     }
     if (read_through(source, err)) return -1;
@@ -141,19 +141,19 @@ static int check_scheduler(const struct options *o, const struct trace_facts *fa
             snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
                      scheduler_at(i)->name);
         }
-        return err_set(err, ERR_USAGE, "scheduler: found '%s', expected one of %s", o->scheduler, known);
+        return err_set(err, ERR_USAGE, "--scheduler: found '%s', expected one of %s", o->scheduler, known);
     }
     if (o->rules == KV_RULES_2026_04 && o->watermark > 0) {
         return err_set(err, ERR_USAGE,
-                       "watermark: found %g, expected none: rule set 2026-04 has no watermark",
+                       "--watermark: found %g, expected none: rule set 2026-04 has no watermark",
                        o->watermark);
     }
     if (o->cache_output == OPT_CACHE_OUTPUT_TRACE && facts->known && !facts->summary.has_final_ids) {
         return err_set(err, ERR_INPUT,
-                       "cache-output: found 'trace', but the trace has no final_hash_ids");
+                       "--cache-output: found 'trace', but the trace has no final_hash_ids");
     }
     if (o->max_model_len != OPT_UNSET && o->max_model_len < 2) {
-        return err_set(err, ERR_USAGE, "max-model-len: found %llu, expected at least 2",
+        return err_set(err, ERR_USAGE, "--max-model-len: found %llu, expected at least 2",
                        (unsigned long long)o->max_model_len);
     }
     return 0;

@@ -42,7 +42,7 @@ int step_time_linear_init(struct step_time *model, const char *shape_name, const
     }
     if (!shape || !fit) {
         return err_set(err, ERR_USAGE,
-                       "step-time linear: found shape '%s' with data types '%s', expected 8b with "
+                       "--step-time linear: found shape '%s' with data types '%s', expected 8b with "
                        "bf16-bf16, fp8-bf16 or fp8-fp8, or 70b/8 with bf16-bf16 or fp8-fp8",
                        shape_name, dtypes);
     }

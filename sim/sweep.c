@@ -81,6 +81,15 @@ static bool find_trace(struct sweep *s, const struct options *o, size_t *index)
     return true;
 }
 
+/* Standard input can be read into memory once, and shared by all cells that read it alike. */
+static int check_pipes(const struct sweep *s, struct err *err)
+{
+    size_t pipes = 0;
+    for (size_t i = 0; i < s->trace_count; i++) pipes += strcmp(s->traces[i].name, "-") == 0;
+    if (pipes < 2) return 0;
+    return err_set(err, ERR_USAGE, "--trace: found '-' to be read in %zu ways, expected a file", pipes);
+}
+
 /* More cells than this are a mistake in a list. */
 #define CELLS_MAX 10000000u
 
@@ -102,18 +111,13 @@ static int make_cells(struct sweep *s, const struct optset *set, struct err *err
             s->cell_count++;
             return -1;
         }
-        if (strcmp(o.trace, "-") == 0 && count > 1) {
-            s->cell_count++;
-            return err_set(err, ERR_USAGE, "trace: found '-', expected a file: the cells of a sweep "
-                                           "read the trace more than once");
-        }
         if (!find_trace(s, &o, &cell->trace)) {
             s->cell_count++;
             return err_set(err, ERR_FAILED, "out of memory");
         }
         s->traces[cell->trace].cells_left++;
     }
-    return 0;
+    return check_pipes(s, err);
 }
 
 struct sweep *sweep_create(const struct optset *set, struct err *err)
