@@ -201,7 +201,7 @@ static const struct command trace_gen = {
     .summary = "write a generated trace",
     .usage = "[OPTION...]",
     .notes = "LENGTHS and distributions: N, uniform:LOW:HIGH, lognormal:MU:SIGMA,\n"
-             "gamma:SHAPE:SCALE, exponential:MEAN, lognormals:WEIGHT:MU:SIGMA/..., \n"
+             "gamma:SHAPE:SCALE, exponential:MEAN, lognormals:WEIGHT:MU:SIGMA/...,\n"
              "empirical:FILE, prompts-of:TRACE or outputs-of:TRACE; @LOW..HIGH behind any of\n"
              "them clips it. Where a trace is read, gen:KEY=VALUE,... with the same keys\n"
              "generates it on the spot, and preset:NAME takes a preset as it is.\n"
