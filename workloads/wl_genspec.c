@@ -326,6 +326,9 @@ static int settle(struct wl_genspec *spec, struct err *err)
     bool shares = spec->prefix_groups > 0 || spec->sessions > 0 || spec->continue_count > 0;
     if (spec->content == WL_CONTENT_DEFAULT)
         spec->content = shares ? WL_CONTENT_TOKENS : WL_CONTENT_NONE;
+    if (spec->arrivals == WL_ARRIVALS_ONOFF && spec->rate_per_s * spec->on_s < 1e-3)
+        return err_set(err, ERR_USAGE, "arrivals: found %g requests in an on-period on average, "
+                       "expected 0.001 or more", spec->rate_per_s * spec->on_s);
     if (spec->sessions > 0 && spec->continue_count > 0)
         return err_set(err, ERR_USAGE, "sessions: found beside continue, expected one of the two");
     if (spec->branch_ratio > 0 && spec->content == WL_CONTENT_TOKENS)

@@ -335,8 +335,46 @@ static int array_goes_on(struct wl_json *json)
     return 1;
 }
 
-/* The hot loop of traces with content. Up to 19 digits cannot overflow; the rest is left to the
- * careful reader, which also makes the messages. */
+static inline bool is_digit(char c)
+{
+    return (unsigned)(unsigned char)c - '0' <= 9;
+}
+
+/* The hot path of traces with content: one integer of an array, from `at` on. Returns its end, or NULL,
+ * reported. Up to 19 digits cannot overflow; whatever else is left to the careful reader, which also
+ * makes the messages. */
+static inline const char *scan_integer(struct wl_json *json, const char *at, uint64_t max,
+                                       const char *expected, uint64_t *value)
+{
+    const char *start = at;
+    uint64_t sum = (uint64_t)(unsigned char)*at - '0';
+    if (sum <= 9) {
+        unsigned digit;
+        for (at++; (digit = (unsigned)(unsigned char)*at - '0') <= 9; at++)
+            sum = sum * 10 + digit;
+    }
+    bool plain = at > start && at - start <= 19 && (*start != '0' || at - start == 1);
+    if (plain && (*at == ',' || *at == ']') && sum <= max) {
+        *value = sum;
+        return at;
+    }
+    json->at = start;
+    return wl_json_u64(json, max, expected, value) == 0 ? json->at : NULL;
+}
+
+/* Behind an element: where the next one begins, with a short cut for `,7` and `, 7`; or NULL when
+ * there is none: then *rc and json->at are as after array_goes_on. */
+static inline const char *scan_comma(struct wl_json *json, const char *at, int *rc)
+{
+    if (at[0] == ',' && is_digit(at[1]))
+        return at + 1;
+    if (at[0] == ',' && at[1] == ' ' && is_digit(at[2]))
+        return at + 2;
+    json->at = at;
+    *rc = array_goes_on(json);
+    return *rc > 0 ? json->at : NULL;
+}
+
 int wl_json_ids(struct wl_json *json, struct wl_ids *ids)
 {
     if (begin_array(json) != 0)
@@ -345,37 +383,16 @@ int wl_json_ids(struct wl_json *json, struct wl_ids *ids)
         json->at++;
         return 0;
     }
-    const char *at = json->at;
-    for (;;) {
-        const char *start = at;
-        uint64_t value = (uint64_t)(unsigned char)*at - '0';
-        unsigned digit = 0;
-        if (value <= 9)
-            for (at++; (digit = (unsigned)(unsigned char)*at - '0') <= 9; at++)
-                value = value * 10 + digit;
-        if (at == start || at - start > 19 || (*start == '0' && at - start > 1) ||
-            !ends_value(*at)) {
-            json->at = start;
-            if (wl_json_u64(json, UINT64_MAX, "an id, an integer below 2^64", &value) != 0)
-                return -1;
-            at = json->at;
-        }
-        if (wl_ids_add(ids, value) != 0)
+    int rc = 0;
+    for (const char *at = json->at; at != NULL; at = scan_comma(json, at, &rc)) {
+        uint64_t id;
+        at = scan_integer(json, at, UINT64_MAX, "an id, an integer below 2^64", &id);
+        if (at == NULL)
+            return -1;
+        if (wl_ids_add(ids, id) != 0)
             return wl_line_out_of_memory(json->line);
-        if (at[0] == ',' && at[1] == ' ') {
-            at += 2;
-            if ((unsigned)(unsigned char)*at - '0' <= 9)
-                continue;
-        } else if (at[0] == ',' && (unsigned)(unsigned char)at[1] - '0' <= 9) {
-            at++;
-            continue;
-        }
-        json->at = at[-1] == ' ' ? at - 2 : at; /* before the comma */
-        int rc = array_goes_on(json);
-        if (rc <= 0)
-            return rc;
-        at = json->at;
     }
+    return rc;
 }
 
 int wl_json_token_ids(struct wl_json *json, struct wl_spans *spans)
@@ -386,14 +403,14 @@ int wl_json_token_ids(struct wl_json *json, struct wl_spans *spans)
         json->at++;
         return 0;
     }
-    int rc = 1;
-    while (rc > 0) {
-        uint64_t token = 0;
-        if (wl_json_u64(json, INT64_MAX, "a token id, an integer below 2^63", &token) != 0)
+    int rc = 0;
+    for (const char *at = json->at; at != NULL; at = scan_comma(json, at, &rc)) {
+        uint64_t token;
+        at = scan_integer(json, at, INT64_MAX, "a token id, an integer below 2^63", &token);
+        if (at == NULL)
             return -1;
         if (wl_spans_add(spans, 0, token, 1) != 0)
             return wl_line_out_of_memory(json->line);
-        rc = array_goes_on(json);
     }
     return rc;
 }
