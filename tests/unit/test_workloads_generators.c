@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "workloads/wl_dist.h"
 #include "workloads/wl_presets.h"
@@ -124,6 +125,42 @@ static void dist__clip_and_fixed__stay_in_range(void **state)
     check_u64_eq(wl_dist_draw_count(&dist, &rng), 17);
 }
 
+/* Values 1, 2, 2, 5: mean 2.5, variance (2.25 + 0.25 + 0.25 + 6.25) / 4 = 2.25. */
+static void dist__empirical__draws_from_file_and_trace(void **state)
+{
+    (void)state;
+    enum { DRAWS = 40000 };
+    static const char *const texts[3][2] = {
+        { "1 2\n2, 5\n", "empirical" },
+        { "prompt_tokens,output_tokens\n1,9\n2,9\n2,9\n5,9\n", "prompts-of" },
+        { "prompt_tokens,output_tokens\n9,1\n9,2\n9,2\n9,5\n", "outputs-of" },
+    };
+    char path[] = "/tmp/pagesim_values_XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    for (size_t i = 0; i < 3; i++) {
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fputs(texts[i][0], file);
+        fclose(file);
+        char text[128];
+        snprintf(text, sizeof text, "%s:%s", texts[i][1], path);
+        struct wl_dist dist;
+        struct wl_rng rng;
+        struct err err = { 0 };
+        assert_int_equal(wl_dist_parse(&dist, "test", text, &err), 0);
+        check_u64_eq(dist.values_count, 4);
+        wl_rng_init(&rng, 8, i);
+        double sum = 0;
+        for (int n = 0; n < DRAWS; n++)
+            sum += wl_dist_draw(&dist, &rng);
+        check_f64_near(sum / DRAWS, 2.5, 5 * sqrt(2.25 / DRAWS));
+        wl_dist_release(&dist);
+    }
+    remove(path);
+}
+
 /* Exponent 1, 4 ranks: weights 1, 1/2, 1/3, 1/4; sum 25/12; shares 0.48, 0.24, 0.16, 0.12. */
 static void zipf__draws__follow_the_law(void **state)
 {
@@ -195,8 +232,8 @@ static void generator__same_seed__same_bytes(void **state)
     (void)state;
     static const char *const specs[] = {
         "gen:requests=300", "preset:mooncake-conversation", "gen:preset=shared-chat,requests=300",
-        "gen:requests=200,arrivals=onoff:5:1:1,continue=0.8/0.5,prefix-tokens=30,prefix-groups=3,"
-        "prefix-zipf=1,n=uniform:1:4,abort-ratio=0.3,max-tokens=fixed:99",
+        "gen:arrivals=onoff:5:1:1,continue=0.8/0.5,prefix-tokens=30,prefix-groups=3,prefix-zipf=1",
+        "gen:arrivals=gamma:5:2,n=uniform:1:4,abort-ratio=0.3,max-tokens=fixed:99",
     };
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
         char *one = written(specs[i], 1, false), *again = written(specs[i], 1, false);
@@ -394,6 +431,7 @@ int main(void)
         cmocka_unit_test(rng_below__three__each_as_likely),
         cmocka_unit_test(dist__draws__have_the_moments_of_the_formulae),
         cmocka_unit_test(dist__clip_and_fixed__stay_in_range),
+        cmocka_unit_test(dist__empirical__draws_from_file_and_trace),
         cmocka_unit_test(zipf__draws__follow_the_law),
         cmocka_unit_test(arrivals__each_process__has_its_rate_and_spread),
         cmocka_unit_test(generator__same_seed__same_bytes),
