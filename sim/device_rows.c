@@ -211,7 +211,7 @@ static int put_row(struct text *t, const struct device_replay *r, size_t i, cons
     } else if (outcome->result == DEVICE_OOM) {
         put_oom(t, dev_last_oom(r->allocator), stats->ooms == 1 && style->counters_every == 1);
     } else if (outcome->result == DEVICE_NOOP) {
-        put(t, ",\"noop\":true");
+        put(t, ",\"noop\":1");
     } else if (outcome->result == DEVICE_FOREIGN) {
         put_field(t, ",\"device_rc\":", (uint64_t)outcome->rc);
     }
