@@ -91,6 +91,13 @@ void accounting_close(struct accounting *a, struct account *account)
     memset(account, 0, sizeof *account);
 }
 
+static uint64_t all_dead_tokens(const struct accounting *a, const struct kv_facts *facts)
+{
+    bool shared = facts->referenced_bytes != facts->held_bytes;
+    if (a->dead_tokens == 0 || !shared || !a->count_dead) return a->dead_tokens;
+    return a->count_dead(a->count_dead_context);
+}
+
 static uint64_t stranded_bytes(const struct accounting *a, const struct probe *probe,
                                uint64_t free_bytes)
 {
@@ -108,7 +115,7 @@ void accounting_set(struct accounting *a, uint64_t running_seqs, bool saturated,
     uint64_t *bytes = a->now.state_bytes;
     bytes[STATE_RESERVED] = a->reserved_tokens * a->bytes_per_token;
     bytes[STATE_INTERNAL] = a->internal_tokens * a->bytes_per_token;
-    bytes[STATE_DEAD] = a->dead_tokens * a->bytes_per_token;
+    bytes[STATE_DEAD] = all_dead_tokens(a, &facts) * a->bytes_per_token;
     bytes[STATE_ROUNDING] = facts.rounding_bytes;
     uint64_t not_live = bytes[STATE_RESERVED] + bytes[STATE_INTERNAL] + bytes[STATE_DEAD] +
                         bytes[STATE_ROUNDING];
@@ -169,7 +176,7 @@ struct running_use accounting_running_use(const struct accounting *a)
     kv_get_facts(a->policy, &facts);
     uint64_t reserved = a->reserved_tokens * a->bytes_per_token;
     uint64_t internal =
-        (a->internal_tokens + a->dead_tokens) * a->bytes_per_token + facts.rounding_bytes;
+        (a->internal_tokens + all_dead_tokens(a, &facts)) * a->bytes_per_token + facts.rounding_bytes;
     return (struct running_use){
         .live_bytes = facts.held_bytes - reserved - internal,
         .reserved_bytes = reserved,

@@ -70,6 +70,10 @@ struct accounting {
     /* Told each stretch of constant levels, before clipping to the window; may be NULL. */
     void (*stretch)(void *context, const struct levels *levels, uint64_t begin, uint64_t end);
     void *stretch_context;
+    /* Dead tokens in all when sequences share blocks under a sliding window: the sum over accounts counts a
+     * shared one several times, and one that another sequence still reads as well. NULL: no window. */
+    uint64_t (*count_dead)(void *context);
+    void *count_dead_context;
 };
 
 void accounting_init(struct accounting *a, struct kv_policy *policy,

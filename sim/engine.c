@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "allocator/kv_check.h"
+#include "sim/accounting_check.h"
 #include "sim/engine_core.h"
 
 const char *const event_names[EVENT_KIND_COUNT] = {
@@ -209,6 +210,11 @@ struct engine *engine_create(const struct engine_config *config, struct err *err
         return NULL;
     }
     accounting_init(&e->accounting, e->policy, &e->config.geometry);
+    if (engine_window_init(e)) {
+        err_set(err, ERR_FAILED, "out of memory");
+        engine_destroy(e);
+        return NULL;
+    }
     e->accounting.stretch = config->hooks.stretch;
     e->accounting.stretch_context = config->hooks.context;
     e->refusals.closed = config->hooks.episode ? on_episode_closed : NULL;
@@ -253,6 +259,7 @@ void engine_destroy(struct engine *e)
     quantiles_release(&e->stats.tpot_ns);
     quantiles_release(&e->stats.e2e_ns);
     free(e->free_seqs);
+    free(e->dead_of_block);
     free(e->scheduled);
     free(e->preempted.items);
     free(e->finished.items);
@@ -489,7 +496,7 @@ static void yield_token(struct engine *e, struct sim_request *r)
             engine_event(e, EVENT_FIRST_TOKEN, r, 0, 0);
         }
         r->outputs++;
-        if (window_open(e) || e->now == e->accounting.window_end) {
+        if (e->now > e->accounting.window_begin && e->now <= e->accounting.window_end) {
             e->stats.output_tokens += r->kv.samples;
         }
     }
@@ -504,6 +511,8 @@ static void end_step(struct engine *e)
         bool prompt_done = !r->forked && r->computed == r->prompt_tokens;
         if (r->computed == r->prompt_tokens + r->outputs) yield_token(e, r);
         if (prompt_done && r->kv.samples > 1 && r->state == REQUEST_RUNNING) engine_fork(e, r);
+        /* The window has moved on, also for a request that the next step may leave out. */
+        else if (e->config.geometry.window_tokens && r->state == REQUEST_RUNNING) engine_account(e, r);
     }
 }
 
@@ -619,11 +628,13 @@ static bool run_step(struct engine *e, bool more_arrivals)
     uint64_t begin = e->now, duration = step_duration(e);
     uint64_t free_after_schedule = free_units(e);
     accounting_set(&e->accounting, e->running_seqs, e->refused, &e->probe);
+    accounting_check(e, &e->probe);
     count_step(e, duration);
     e->now += duration;
     accounting_advance(&e->accounting, e->now);
     end_step(e);
     accounting_set(&e->accounting, e->running_seqs, false, NULL);
+    accounting_check(e, NULL);
     report_step(e, free_after_schedule, begin);
     e->stats.steps++;
     if (idle && !more_arrivals && e->waiting.count + e->running.count > 0) {
@@ -680,7 +691,10 @@ static int run_steps(struct engine *e, struct wl_source *source)
                            (unsigned long long)e->stats.steps);
         }
         if (e->out_of_memory) return err_set(e->err, ERR_FAILED, "out of memory");
-        if (e->waiting.count + e->running.count + e->rejected.count == 0) continue;
+        if (e->waiting.count + e->running.count + e->rejected.count == 0) {
+            accounting_set(&e->accounting, 0, false, NULL); /* the last one left: nothing runs till more come */
+            continue;
+        }
         if (!run_step(e, more == 1)) break;
     }
     if (more < 0) return -1;

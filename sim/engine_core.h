@@ -93,6 +93,8 @@ struct engine {
     struct sim_request *free_requests;
 
     struct hit_digest serial_hits; /* serial runs: hit blocks of each request, -1 for one that never fits */
+    uint32_t *dead_of_block; /* scratch of engine_window.c; NULL without a window */
+    uint64_t checks;   /* how often the states could have been walked */
     bool started;      /* the first request has arrived */
     bool out_of_memory; /* the process's own: noticed in a place that cannot report it */
     struct err *err;
@@ -147,6 +149,8 @@ void engine_event(struct engine *engine, enum event_kind kind, const struct sim_
                   uint64_t a, uint64_t b);
 void *engine_grow_array(struct engine *engine, void *items, size_t count, size_t *capacity,
                         size_t item_bytes);
+/* Lets the accounting count dead slots in shared blocks. -1 when memory is out. */
+int engine_window_init(struct engine *engine);
 int engine_run_serial(struct engine *engine, struct wl_source *source);
 /* A request made from the trace's, counted and with all cuts applied; NULL when it was rejected or
  * cannot ever be scheduled, or memory is out (engine->out_of_memory). */

@@ -259,7 +259,9 @@ static void book_refusal(struct engine *e, struct sim_request *r, const struct k
             hit ? first_part_units(e, r, hit, taken->ask_units) : taken->ask_units,
         .e_units = (facts.free_bytes + facts.cached_bytes) / unit,
         .r_units = kv_largest_run(e->policy, demand->pieces),
-        .a_units = kv_obtainable(e->policy, demand),
+        /* A size class can be full while a larger one is not: then some larger ask would succeed, but none of
+         * this size. */
+        .a_units = min_u64(kv_obtainable(e->policy, demand), taken->ask_units - 1),
         .pinned_units = facts.pinned_bytes / unit,
         .use = accounting_running_use(&e->accounting),
     };
@@ -370,6 +372,13 @@ static uint64_t whole_blocks_max(const struct engine *e)
     return kv_blocks_for_tokens(tokens, e->policy->block_tokens) + 1;
 }
 
+/* Units handed out anew. Of a hit, those that nobody held were asked for too; under a window not even all of
+ * them, so they cannot be subtracted. */
+static uint64_t admitted_units(const struct kv_taken *taken, const struct kv_hit *hit)
+{
+    return hit->blocks > 0 ? taken->new_blocks : taken->ask_units;
+}
+
 enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struct kv_hit *hit,
                             uint64_t new_tokens)
 {
@@ -409,7 +418,8 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
     accounting_touch(&e->accounting);
     e->free_seq_count -= samples;
     e->running_seqs += samples;
-    e->stats.units_allocated += taken.ask_units - hit->free_blocks;
+    uint64_t new_units = admitted_units(&taken, hit);
+    e->stats.units_allocated += new_units;
     close_refusal(e, r);
     r->slot_episode_begin = 0;
     count_admission(e, r, hit);
@@ -422,7 +432,7 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
     engine_account(e, r);
     log_scheduled(e, r, hit->tokens, hit, &taken);
     r->ever_admitted = true;
-    engine_event(e, EVENT_ADMIT, r, hit->tokens, taken.ask_units - hit->free_blocks);
+    engine_event(e, EVENT_ADMIT, r, hit->tokens, new_units);
     return KV_OK;
 }
 

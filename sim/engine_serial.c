@@ -1,5 +1,6 @@
 /* Serial runs: every request is admitted, filled to its end and released before the next one comes. No
  * time passes; "time" in the books counts requests, so that averages weight by requests. */
+#include "sim/accounting_check.h"
 #include "sim/engine_core.h"
 
 static void count_served(struct engine *e, const struct sim_request *r, uint64_t hit_blocks,
@@ -20,9 +21,7 @@ static bool fork_and_fill(struct engine *e, struct sim_request *r)
     r->computed = r->prompt_tokens;
     engine_fork(e, r);
     uint64_t rest = r->kv.final_tokens - r->prompt_tokens;
-    if (rest > 0 && !engine_extend(e, r, rest)) return false;
-    r->computed = r->filled;
-    return true;
+    return rest == 0 || engine_extend(e, r, rest);
 }
 
 static void tell_hits(struct engine *e, int64_t hit_blocks)
@@ -80,6 +79,7 @@ int engine_run_serial(struct engine *e, struct wl_source *source)
         if (!serve(e, r)) break;
         if (e->running.head == NULL) continue; /* unservable */
         accounting_set(&e->accounting, e->running_seqs, false, NULL);
+        accounting_check(e, NULL);
         accounting_advance(&e->accounting, ++e->now);
         end_request(e, r);
     }
