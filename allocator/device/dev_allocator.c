@@ -23,13 +23,10 @@ static uint64_t round_request(const struct dev_settings *settings, uint64_t byte
     if (bytes < DEV_ROUND_BYTES)
         return DEV_ROUND_BYTES;
     uint64_t divisions = divisions_for(settings, bytes);
-    if (divisions == 0 || bytes <= DEV_ROUND_BYTES * divisions)
+    if (divisions <= 1 || bytes <= DEV_ROUND_BYTES * divisions)
         return dev_round_up(bytes, DEV_ROUND_BYTES);
-    /* One division rounds to nothing at all: PyTorch leaves the size as it is. */
-    uint64_t floor = 1ull << log2_of(bytes);
-    if (divisions == 1 || bytes == floor)
-        return bytes;
-    return dev_round_up(bytes, floor / divisions);
+    /* Equal steps between the power of two below and the next; a power of two stays. */
+    return dev_round_up(bytes, (1ull << log2_of(bytes)) / divisions);
 }
 
 static uint64_t segment_bytes_for(uint64_t rounded_bytes)
