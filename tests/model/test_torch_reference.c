@@ -88,7 +88,7 @@ static uint64_t any_bytes(void)
 static uint64_t random_bytes(void)
 {
     uint64_t bytes = any_bytes();
-    return bytes > 0 ? bytes : 1;
+    return bytes == 0 || bytes > DEV_BYTES_MAX ? 1 : bytes; /* below the smallest edge */
 }
 
 static void random_script(struct script_op *script, size_t count, bool pools)
