@@ -217,6 +217,12 @@ struct engine *engine_create(const struct engine_config *config, struct err *err
     }
     e->accounting.stretch = config->hooks.stretch;
     e->accounting.stretch_context = config->hooks.context;
+    e->pool_version = 1;
+    if (park_init(e)) {
+        err_set(err, ERR_FAILED, "out of memory");
+        engine_destroy(e);
+        return NULL;
+    }
     e->refusals.closed = config->hooks.episode ? on_episode_closed : NULL;
     e->refusals.closed_context = e;
     e->accounting.window_begin = e->refusals.window_begin = config->window_begin;
@@ -258,6 +264,7 @@ void engine_destroy(struct engine *e)
     quantiles_release(&e->stats.ttft_ns);
     quantiles_release(&e->stats.tpot_ns);
     quantiles_release(&e->stats.e2e_ns);
+    park_release(&e->park);
     free(e->free_seqs);
     free(e->dead_of_block);
     free(e->scheduled);
@@ -486,6 +493,11 @@ static void finish_request(struct engine *e, struct sim_request *r)
     array_add(e, &e->finished, r); /* dropped after the step's line is written */
 }
 
+static bool yields_in_window(const struct engine *e)
+{
+    return e->now > e->accounting.window_begin && e->now <= e->accounting.window_end;
+}
+
 /* All of the request's known tokens are computed: a new one comes out, for each sample. */
 static void yield_token(struct engine *e, struct sim_request *r)
 {
@@ -496,9 +508,7 @@ static void yield_token(struct engine *e, struct sim_request *r)
             engine_event(e, EVENT_FIRST_TOKEN, r, 0, 0);
         }
         r->outputs++;
-        if (e->now > e->accounting.window_begin && e->now <= e->accounting.window_end) {
-            e->stats.output_tokens += r->kv.samples;
-        }
+        if (yields_in_window(e)) e->stats.output_tokens += r->kv.samples;
     }
     if (r->outputs == r->output_tokens) finish_request(e, r);
 }
@@ -535,6 +545,9 @@ static uint64_t step_duration(const struct engine *e)
         }
         if (kv == request_target(s->request)) work.logit_seqs += s->request->kv.samples;
     }
+    work.decode_seqs += e->park.width;
+    work.decode_context_tokens += e->park.context_tokens + e->park.width;
+    work.logit_seqs += e->park.width;
     return step_time_ns(&e->config.step_time, &work);
 }
 
@@ -613,28 +626,39 @@ static void count_step(struct engine *e, uint64_t duration)
     }
 }
 
+static void check_states(struct engine *e, const struct probe *probe)
+{
+    if (e->config.check_every == 0) return;
+    park_show_filled(e);
+    accounting_check(e, probe);
+}
+
 /* One pass and the step that follows. Returns false when the run cannot go on. */
 static bool run_step(struct engine *e, bool more_arrivals)
 {
     clear_step(e);
     e->config.scheduler->pass(e);
-    bool idle = e->scheduled_count == 0 && e->preempted.count == 0;
+    park_book(e);
+    bool idle = e->scheduled_count == 0 && e->preempted.count == 0 && e->park.width == 0;
     bool tells_rejections = e->config.hooks.step && e->rejected.count > 0;
     if (idle && e->waiting.count + e->running.count == 0 && !tells_rejections) {
         accounting_set(&e->accounting, 0, false, NULL);
+        park_end_step(e);
         drop_all(e, &e->rejected);
         return true; /* every waiting request got a verdict: no step */
     }
     uint64_t begin = e->now, duration = step_duration(e);
     uint64_t free_after_schedule = free_units(e);
     accounting_set(&e->accounting, e->running_seqs, e->refused, &e->probe);
-    accounting_check(e, &e->probe);
+    check_states(e, &e->probe);
     count_step(e, duration);
     e->now += duration;
     accounting_advance(&e->accounting, e->now);
+    if (yields_in_window(e)) e->stats.output_tokens += e->park.width;
     end_step(e);
+    park_end_step(e);
     accounting_set(&e->accounting, e->running_seqs, false, NULL);
-    accounting_check(e, NULL);
+    check_states(e, NULL);
     report_step(e, free_after_schedule, begin);
     e->stats.steps++;
     if (idle && !more_arrivals && e->waiting.count + e->running.count > 0) {

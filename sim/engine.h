@@ -108,6 +108,7 @@ struct engine_config {
     /* Only what happens in [begin, end) is measured: nanoseconds, or request numbers in serial runs. */
     uint64_t window_begin, window_end;
     uint64_t check_every;                /* 0: O(1) checks only; k: full walk at every k-th call */
+    bool plain_loop;                     /* visit every sequence at every step: slow, obvious, the same result */
     bool replay_stalls;                  /* golden cases: no verdicts at the head; a stall ends the run */
     uint64_t max_steps;                  /* 0: no limit */
     struct engine_hooks hooks;

@@ -4,6 +4,7 @@
 
 #include "sim/digest.h"
 #include "sim/engine.h"
+#include "sim/engine_park.h"
 #include "sim/shared_prefix.h"
 
 enum request_state { REQUEST_WAITING, REQUEST_RUNNING, REQUEST_GONE };
@@ -18,6 +19,11 @@ struct sim_request {
     uint64_t prompt_tokens, output_tokens; /* L; O after all cuts */
     enum request_state state;
     bool forked;         /* its samples have their own sequences filled */
+    bool written_since_fork; /* ... and own blocks for what they write */
+    bool parked, due;    /* engine_park.h */
+    uint32_t park_slot;  /* place in the heap, while parked */
+    uint64_t park_step;  /* decode step up to which its counters go, while parked */
+    uint64_t admission_number; /* orders the running list */
     bool ever_admitted, ever_preempted, counted_refusal, in_window;
     kv_seq *seqs;        /* kv.samples of them while it runs */
     kv_seq one_seq;      /* what seqs points to for one sample */
@@ -31,6 +37,11 @@ struct sim_request {
     uint64_t arrival_ns, abort_ns, first_token_ns;
     uint64_t solitary_outputs; /* outputs at its last refusal while it ran alone, plus 1; 0: none */
     struct episode episode;
+    struct refused_before { /* the last refused admission, to know an equal one without asking */
+        uint64_t pool_version; /* 0: none */
+        uint64_t wanted_tokens, new_tokens, hit_tokens;
+        struct refusal_facts facts;
+    } refused_before;
     uint64_t slot_episode_begin; /* waits for a sequence slot since, plus 1; 0: not */
 
     bool has_content;
@@ -68,6 +79,10 @@ struct engine {
     bool caches;
 
     uint64_t now;
+    struct park park;
+    uint64_t admissions;
+    uint64_t pool_version;  /* changes with every change of the pool; from 1 on */
+    bool known_outputs;     /* some request's output content is known */
     struct request_list waiting, running;
     uint64_t running_seqs;
     kv_seq *free_seqs; /* stack, lowest number on top */
@@ -122,10 +137,14 @@ uint32_t request_width(const struct sim_request *request);
 
 /* Looks a waiting request up in the cache; counts as the rule set says. hit is all zero without one. */
 void engine_lookup(struct engine *engine, struct sim_request *request, struct kv_hit *hit);
-/* Admits the head of the queue with n tokens of work, or books the refusal. KV_NEVER_FITS: a verdict is
+/* Whether admitting this head with this budget would be refused again, because nothing has changed since it was
+ * refused; then the new attempt is booked. */
+bool engine_refused_again(struct engine *engine, struct sim_request *request, uint64_t budget);
+/* Admits the head of the queue with new_tokens of work (wanted_tokens, cut to the budget), or books the refusal. KV_NEVER_FITS: a verdict is
  * due. On KV_OK it is the last of the running ones. */
 enum kv_status engine_admit(struct engine *engine, struct sim_request *request,
-                            const struct kv_hit *hit, uint64_t new_tokens);
+                            const struct kv_hit *hit, uint64_t wanted_tokens,
+                            uint64_t new_tokens);
 /* Grows a running request by n tokens of each sequence, or books the refusal. */
 bool engine_extend(struct engine *engine, struct sim_request *request, uint64_t new_tokens);
 /* Puts a running request, all memory given back, at the head of the waiting queue. */

@@ -146,6 +146,7 @@ void engine_take_content(struct engine *e, struct sim_request *r, const struct w
     r->span_count = count;
     r->span_tokens = span_sum(r->spans, count);
     r->has_content = true;
+    e->known_outputs = e->known_outputs || from->output_spans > 0 || r->final_spans;
     e->stats.any_content = true;
 }
 
@@ -198,10 +199,19 @@ void engine_lookup(struct engine *e, struct sim_request *r, struct kv_hit *hit)
     if (counts_every_lookup(e)) count_lookup(e, r, request_target(r), hit->tokens);
 }
 
+/* Requests that are not visited tell what they have filled when somebody asks. */
+static void share_parked(struct engine *e)
+{
+    if (!e->known_outputs || e->park.count == 0) return;
+    park_show_filled(e);
+    for (uint32_t i = 0; i < e->park.count; i++) share_filled(e, e->park.heap[i].request);
+}
+
 /* What the infinite token-exact cache would have hit, and where the difference went. */
 static void count_lost_sharing(struct engine *e, const struct sim_request *r, uint64_t hit_tokens)
 {
     if (!e->shared || !r->has_content) return;
+    share_parked(e);
     uint64_t block = e->policy->block_tokens;
     uint64_t shared =
         shared_prefix_match(e->shared, r->spans, r->prompt_spans, r->prompt_tokens);
@@ -243,6 +253,29 @@ static uint64_t first_part_units(const struct engine *e, const struct sim_reques
     return min_u64(ask_units, above(units, hit->blocks) + hit->free_blocks);
 }
 
+static void book_attempt(struct engine *e, struct sim_request *r, const struct refusal_facts *f)
+{
+    refusals_attempt(&e->refusals, &r->episode, &r->counted_refusal, r->index, f, e->now);
+    engine_event(e, EVENT_REFUSE, r, f->ask_units, f->a_units);
+    e->refused = true;
+    if (f->demand.kind == KV_ADMISSION) e->head_refused_though_free = f->e_units >= f->ask_units;
+    if (e->probe.present) return;
+    e->probe = (struct probe){.present = true, .demand = f->demand, .ask_units = f->ask_units};
+    e->probe_request = r;
+}
+
+/* What the running requests do with their memory. Where a growing request is refused, those before it have their
+ * token of this pass and those behind it have not. */
+static struct running_use running_use(const struct engine *e, const struct sim_request *r)
+{
+    struct running_use use = accounting_running_use(&e->accounting);
+    uint64_t order = r->state == REQUEST_RUNNING ? r->admission_number : UINT64_MAX;
+    uint64_t bytes = park_width_before(e, order) * e->config.geometry.bytes_per_token;
+    use.live_bytes += bytes;
+    use.reserved_bytes -= bytes;
+    return use;
+}
+
 static void book_refusal(struct engine *e, struct sim_request *r, const struct kv_demand *demand,
                          const struct kv_taken *taken, const struct kv_hit *hit)
 {
@@ -263,16 +296,10 @@ static void book_refusal(struct engine *e, struct sim_request *r, const struct k
          * this size. */
         .a_units = min_u64(kv_obtainable(e->policy, demand), taken->ask_units - 1),
         .pinned_units = facts.pinned_bytes / unit,
-        .use = accounting_running_use(&e->accounting),
+        .use = running_use(e, r),
     };
-    refusals_attempt(&e->refusals, &r->episode, &r->counted_refusal, r->index, &f, e->now);
-    engine_event(e, EVENT_REFUSE, r, f.ask_units, f.a_units);
-    e->refused = true;
-    if (demand->kind == KV_ADMISSION) e->head_refused_though_free = f.e_units >= f.ask_units;
-    if (!e->probe.present) {
-        e->probe = (struct probe){.present = true, .demand = *demand, .ask_units = f.ask_units};
-        e->probe_request = r;
-    }
+    if (demand->kind == KV_ADMISSION) r->refused_before.facts = f;
+    book_attempt(e, r, &f);
 }
 
 /* The demand of r is met or dropped. */
@@ -283,6 +310,17 @@ static void close_refusal(struct engine *e, struct sim_request *r)
         e->probe.present = false;
         e->probe_request = NULL;
     }
+}
+
+bool engine_refused_again(struct engine *e, struct sim_request *r, uint64_t budget)
+{
+    struct refused_before *b = &r->refused_before;
+    if (!e->park.on || b->pool_version != e->pool_version) return false;
+    if (min_u64(b->wanted_tokens, budget) != b->new_tokens) return false;
+    if (e->caches && counts_every_lookup(e)) count_lookup(e, r, request_target(r), b->hit_tokens);
+    b->facts.use = running_use(e, r);
+    book_attempt(e, r, &b->facts);
+    return true;
 }
 
 void engine_slot_wait(struct engine *e, struct sim_request *r)
@@ -380,7 +418,7 @@ static uint64_t admitted_units(const struct kv_taken *taken, const struct kv_hit
 }
 
 enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struct kv_hit *hit,
-                            uint64_t new_tokens)
+                            uint64_t wanted_tokens, uint64_t new_tokens)
 {
     const struct engine_config *c = &e->config;
     uint32_t samples = r->kv.samples;
@@ -412,6 +450,10 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
                                    .something_runs = ask.something_runs,
                                    .pieces = samples};
         book_refusal(e, r, &demand, &taken, hit);
+        r->refused_before.pool_version = e->pool_version;
+        r->refused_before.wanted_tokens = wanted_tokens;
+        r->refused_before.new_tokens = new_tokens;
+        r->refused_before.hit_tokens = hit->tokens;
     }
     if (status != KV_OK) return status;
 
@@ -425,8 +467,12 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
     count_admission(e, r, hit);
     r->computed = hit->tokens;
     r->filled = filled;
+    r->written_since_fork = false;
+    r->admission_number = ++e->admissions;
+    e->pool_version++;
     request_list_remove(&e->waiting, r);
     request_list_append(&e->running, r);
+    park_list_changed(e, r, true);
     r->state = REQUEST_RUNNING;
     share_filled(e, r);
     engine_account(e, r);
@@ -472,8 +518,10 @@ bool engine_extend(struct engine *e, struct sim_request *r, uint64_t new_tokens)
     }
     close_refusal(e, r);
     e->stats.units_allocated += taken.ask_units;
+    if (taken.ask_units > 0 || e->caches) e->pool_version++;
     uint64_t before = r->computed;
     r->filled = before + new_tokens;
+    r->written_since_fork = r->forked;
     share_filled(e, r);
     engine_account(e, r);
     log_scheduled(e, r, before, NULL, &taken);
@@ -486,6 +534,7 @@ void engine_fork(struct engine *e, struct sim_request *r)
     assert(!r->forked && r->kv.samples > 1);
     kv_fork(e->policy, r->seqs[0], r->seqs + 1, r->kv.samples - 1, r->computed);
     r->forked = true;
+    e->pool_version++;
     engine_account(e, r);
     engine_event(e, EVENT_FORK, r, r->kv.samples - 1, 0);
 }
@@ -494,12 +543,15 @@ void engine_fork(struct engine *e, struct sim_request *r)
 void engine_release_memory(struct engine *e, struct sim_request *r)
 {
     assert(r->state == REQUEST_RUNNING);
+    if (park_leave(e, r)) share_filled(e, r);
     close_refusal(e, r);
+    e->pool_version++;
     kv_release(e->policy, r->seqs, r->kv.samples);
     accounting_touch(&e->accounting);
     accounting_close(&e->accounting, &r->account);
     for (uint32_t s = r->kv.samples; s-- > 0;) e->free_seqs[e->free_seq_count++] = r->seqs[s];
     e->running_seqs -= r->kv.samples;
+    park_list_changed(e, r, false);
     request_list_remove(&e->running, r);
     r->state = REQUEST_GONE;
 }

@@ -37,7 +37,7 @@ static bool serve(struct engine *e, struct sim_request *r)
     uint64_t end = r->kv.samples > 1 ? r->prompt_tokens : r->kv.final_tokens;
     uint64_t allocated_before = e->stats.units_allocated;
     int64_t hit_blocks = hit.blocks;
-    bool served = engine_admit(e, r, &hit, end - hit.tokens) == KV_OK;
+    bool served = engine_admit(e, r, &hit, end - hit.tokens, end - hit.tokens) == KV_OK;
     if (served && r->kv.samples > 1) served = fork_and_fill(e, r);
     if (!served) {
         e->stats.serial.rejected++;

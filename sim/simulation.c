@@ -188,6 +188,7 @@ int simulation_configure(struct engine_config *c, const struct optset *set, cons
     c->declared_factor_millionths = o->declared_output.factor_millionths;
     c->window_begin = facts->window_begin;
     c->window_end = facts->window_end;
+    c->plain_loop = o->plain_loop;
     c->check_every = o->check ? o->check_every : 0;
     return 0;
 }

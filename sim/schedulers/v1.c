@@ -35,6 +35,17 @@ static bool extend_or_preempt(struct engine *e, struct sim_request *r, uint64_t 
 static uint64_t schedule_running(struct engine *e, uint64_t budget)
 {
     struct sim_request *r = e->running.head;
+    if (e->park.on) {
+        /* Parked requests come first and get a token each; there is budget for all of them. */
+        while ((r = park_next_due(e)) != NULL) {
+            if (!extend_or_preempt(e, r, 1)) break;
+            budget -= request_width(r);
+        }
+        park_book(e);
+        budget -= e->park.width;
+        if (r) return budget; /* preempted itself, or ended: it was the last one */
+        r = e->park.first_active;
+    }
     while (r && budget > 0) {
         uint32_t width = request_width(r);
         uint64_t tokens = cut(e, request_target(r) - r->computed, budget, width);
@@ -57,6 +68,7 @@ static void schedule_waiting(struct engine *e, uint64_t budget)
             break;
         }
         struct kv_hit hit;
+        if (engine_refused_again(e, r, budget)) break;
         engine_lookup(e, r, &hit);
         if (e->out_of_memory) break;
         uint64_t wanted = request_target(r) - hit.tokens;
@@ -64,7 +76,7 @@ static void schedule_waiting(struct engine *e, uint64_t budget)
         if (threshold > 0) wanted = min_u64(wanted, threshold);
         if (!e->config.chunked_prefill && wanted > budget) break;
         uint64_t tokens = min_u64(wanted, budget);
-        enum kv_status status = engine_admit(e, r, &hit, tokens);
+        enum kv_status status = engine_admit(e, r, &hit, wanted, tokens);
         if (status == KV_NEVER_FITS) {
             engine_unservable(e, r, false);
             continue;

@@ -1,0 +1,229 @@
+#include "sim/engine_park.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "sim/engine_core.h"
+
+#define NEVER UINT64_MAX
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+int park_init(struct engine *e)
+{
+    const struct engine_config *c = &e->config;
+    struct park *p = &e->park;
+    /* With blocks of one or two tokens something happens to everybody all the time; a sliding window moves
+     * with every token; where more sequences may run than a step has tokens, not everybody gets one. Step
+     * lines name every sequence of every step. */
+    p->on = !c->plain_loop && !c->hooks.step && c->geometry.window_tokens == 0 &&
+            (e->policy->block_tokens == 0 || e->policy->block_tokens > 2) &&
+            c->max_num_seqs <= c->max_num_batched_tokens;
+    if (!p->on) return 0;
+    p->capacity = (uint32_t)c->max_num_seqs;
+    p->heap = malloc(p->capacity * sizeof *p->heap);
+    return p->heap ? 0 : -1;
+}
+
+void park_release(struct park *p)
+{
+    free(p->heap);
+}
+
+/* --- the heap ------------------------------------------------------------------------------- */
+
+static bool before(const struct park_entry *a, const struct park_entry *b)
+{
+    return a->step != b->step ? a->step < b->step : a->order < b->order;
+}
+
+static void place(struct park *p, uint32_t i, struct park_entry entry)
+{
+    p->heap[i] = entry;
+    entry.request->park_slot = i;
+}
+
+static void sift_up(struct park *p, uint32_t i, struct park_entry entry)
+{
+    while (i > 0 && before(&entry, &p->heap[(i - 1) / 4])) {
+        place(p, i, p->heap[(i - 1) / 4]);
+        i = (i - 1) / 4;
+    }
+    place(p, i, entry);
+}
+
+static void sift_down(struct park *p, uint32_t i, struct park_entry entry)
+{
+    for (;;) {
+        uint32_t first = 4 * i + 1, end = first + 4 < p->count ? first + 4 : p->count, best = i;
+        const struct park_entry *least = &entry;
+        for (uint32_t child = first; child < end; child++) {
+            if (!before(&p->heap[child], least)) continue;
+            least = &p->heap[child];
+            best = child;
+        }
+        if (best == i) break;
+        place(p, i, p->heap[best]);
+        i = best;
+    }
+    place(p, i, entry);
+}
+
+static void heap_add(struct park *p, struct park_entry entry)
+{
+    assert(p->count < p->capacity);
+    sift_up(p, p->count++, entry);
+}
+
+static void heap_remove(struct park *p, uint32_t i)
+{
+    struct park_entry last = p->heap[--p->count];
+    if (i == p->count) return;
+    if (i > 0 && before(&last, &p->heap[(i - 1) / 4])) sift_up(p, i, last);
+    else sift_down(p, i, last);
+}
+
+/* --- one request ---------------------------------------------------------------------------- */
+
+/* Steps from now at which something happens to a request that decodes: 0 in the very next one. */
+static uint64_t quiet_steps(const struct engine *e, const struct sim_request *r)
+{
+    uint64_t quiet = r->output_tokens - r->outputs - 1; /* then it finishes */
+    const struct engine_config *c = &e->config;
+    if (!(e->policy->ops->flags & KV_RESERVES)) {
+        struct kv_seq_facts facts;
+        kv_get_seq_facts(e->policy, r->seqs[0], &facts);
+        uint64_t wanted = r->computed + c->geometry.lookahead_tokens; /* slots, before the next token */
+        uint64_t room = facts.end_token >= c->max_model_len ? NEVER
+                        : facts.end_token > wanted          ? facts.end_token - wanted
+                                                            : 0;
+        quiet = min_u64(quiet, room);
+    }
+    if (e->caches && c->cache_output != CACHE_OUTPUT_UNKEYED) {
+        uint64_t block = e->policy->block_tokens;
+        quiet = min_u64(quiet, block - 1 - r->computed % block);
+    }
+    return quiet;
+}
+
+/* The next step computes one token of each of its sequences, which all have their own blocks. */
+static bool decodes(const struct sim_request *r)
+{
+    return r->outputs > 0 && r->computed + 1 == r->prompt_tokens + r->outputs &&
+           (r->kv.samples == 1 || (r->forked && r->written_since_fork));
+}
+
+/* Applies the steps that passed without a visit. */
+static void sync(struct engine *e, struct sim_request *r)
+{
+    uint64_t steps = e->park.step - r->park_step;
+    r->park_step = e->park.step;
+    r->computed += steps;
+    r->filled = r->computed;
+    r->outputs += steps;
+    r->account.reserved_tokens -= steps * r->kv.samples;
+}
+
+static void enter(struct engine *e, struct sim_request *r)
+{
+    struct park *p = &e->park;
+    r->parked = true;
+    r->park_step = p->step;
+    p->width += r->kv.samples;
+    p->context_tokens += r->kv.samples * r->computed;
+    heap_add(p, (struct park_entry){
+                    .step = p->step + quiet_steps(e, r), .order = r->admission_number, .request = r});
+}
+
+static void leave(struct engine *e, struct sim_request *r, uint32_t slot)
+{
+    struct park *p = &e->park;
+    heap_remove(p, slot);
+    sync(e, r);
+    r->parked = false;
+    p->width -= r->kv.samples;
+    p->context_tokens -= r->kv.samples * r->computed;
+}
+
+bool park_leave(struct engine *e, struct sim_request *r)
+{
+    r->due = false;
+    if (!r->parked) return false;
+    leave(e, r, r->park_slot);
+    return true;
+}
+
+void park_show_filled(struct engine *e)
+{
+    for (uint32_t i = 0; i < e->park.count; i++) {
+        struct sim_request *r = e->park.heap[i].request;
+        sync(e, r);
+        r->filled = r->computed + (e->park.in_step ? 1 : 0);
+    }
+}
+
+uint64_t park_width_before(const struct engine *e, uint64_t order)
+{
+    uint64_t width = 0;
+    if (e->park.in_step) return 0; /* booked already */
+    for (uint32_t i = 0; i < e->park.count; i++) {
+        const struct park_entry *entry = &e->park.heap[i];
+        if (entry->order < order) width += entry->request->kv.samples;
+    }
+    return width;
+}
+
+/* --- a pass --------------------------------------------------------------------------------- */
+
+struct sim_request *park_next_due(struct engine *e)
+{
+    struct park *p = &e->park;
+    if (p->count == 0 || p->heap[0].step > p->step) return NULL;
+    struct sim_request *r = p->heap[0].request;
+    assert(p->heap[0].step == p->step);
+    leave(e, r, 0);
+    r->due = true;
+    return r;
+}
+
+void park_book(struct engine *e)
+{
+    struct park *p = &e->park;
+    if (p->in_step) return;
+    p->in_step = true;
+    e->accounting.reserved_tokens -= p->width;
+    e->stats.scheduled_tokens += p->width;
+}
+
+/* --- the end of a step ---------------------------------------------------------------------- */
+
+void park_end_step(struct engine *e)
+{
+    struct park *p = &e->park;
+    if (!p->on) return;
+    p->in_step = false;
+    p->step++;
+    p->context_tokens += p->width;
+    for (size_t i = 0; i < e->scheduled_count; i++) {
+        struct sim_request *r = e->scheduled[i].request;
+        if (r->due) enter(e, r); /* those that ended are no longer due */
+        r->due = false;
+    }
+    for (; p->first_active && decodes(p->first_active); p->first_active = p->first_active->next) {
+        enter(e, p->first_active);
+    }
+}
+
+void park_list_changed(struct engine *e, struct sim_request *r, bool added)
+{
+    struct park *p = &e->park;
+    if (!p->on) return;
+    if (added) {
+        if (!p->first_active) p->first_active = r;
+    } else if (p->first_active == r) {
+        p->first_active = r->next;
+    }
+}

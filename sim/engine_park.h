@@ -1,0 +1,63 @@
+/* Parking: sequences that only decode are not visited at every step.
+ *
+ * While nothing happens to a decoding request, a step does the same to it every time: one token of each
+ * of its sequences, no new block, no key, no end. Such requests are *parked*. Each has one entry in a heap: the
+ * step at which something happens next (it crosses a block boundary, a block gets its key, it finishes). A pass
+ * visits the requests that are due and does for all others together what the plain loop does one by one. So
+ * a step costs O(blocks allocated + sequences finished + 1), and every decision, figure and episode is the
+ * plain loop's (tests/model/test_event_loop.c).
+ *
+ * The parked requests are always the first ones of the running list, so that the order in which a pass looks
+ * at them (due ones in order, then the others) is the order of the list. */
+#ifndef PAGESIM_ENGINE_PARK_H
+#define PAGESIM_ENGINE_PARK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+struct sim_request;
+
+struct park_entry {
+    uint64_t step;  /* decode step at which it is due */
+    uint64_t order; /* place in the running list: the number of its admission */
+    struct sim_request *request;
+};
+
+struct park {
+    bool on;              /* the configuration allows it */
+    uint64_t step;        /* decode steps so far */
+    struct park_entry *heap; /* 4-ary, by (step, order) */
+    uint32_t count, capacity;
+    uint64_t width;          /* sequences of all parked requests */
+    uint64_t context_tokens; /* sum over them of computed tokens, as of `step` */
+    bool in_step;            /* the present pass's tokens are booked; cleared at the step's end */
+    struct sim_request *first_active; /* of the running list: the first that is not parked, or NULL */
+};
+
+/* Whether requests may be parked at all; sizes the heap. -1: out of memory. */
+int park_init(struct engine *engine);
+void park_release(struct park *park);
+
+/* The next request that is due in this pass, in the order of the running list, off the parked ones; NULL: none is
+ * left. Its visit ends with park_end_step. */
+struct sim_request *park_next_due(struct engine *engine);
+/* Takes a request off the parked ones, its counters up to date: before it is preempted or ended. False when it
+ * was not parked. */
+bool park_leave(struct engine *engine, struct sim_request *request);
+/* Brings the counters of all parked requests up to date in place, for those who look at them; in a step `filled`
+ * includes its tokens. O(parked). */
+void park_show_filled(struct engine *engine);
+
+/* When the running requests have been served: books one token for each parked sequence. Once a pass. */
+void park_book(struct engine *engine);
+/* Sequences of parked requests before this place in the running list whose tokens of the present pass are not booked
+ * yet. O(parked). */
+uint64_t park_width_before(const struct engine *engine, uint64_t order);
+/* End of a step: everybody has its token; visited requests and those that have come to decode are parked. */
+void park_end_step(struct engine *engine);
+
+/* The running list lost a member, or got one at its end. */
+void park_list_changed(struct engine *engine, struct sim_request *request, bool added);
+
+#endif
