@@ -692,6 +692,14 @@ static void add_arrival(struct engine *e, const struct wl_request *from)
     if (r->abort_ns != WL_NONE) abort_push(e, r);
 }
 
+/* A recorded case counts all its requests, also those that would arrive after its last step. */
+static int count_rest(struct engine *e, struct wl_source *source, int more)
+{
+    struct wl_request next;
+    for (; more == 1; more = wl_next(source, &next, e->err)) e->stats.requests++;
+    return more;
+}
+
 /* The plain loop: every step is simulated on its own. */
 static int run_steps(struct engine *e, struct wl_source *source)
 {
@@ -721,6 +729,7 @@ static int run_steps(struct engine *e, struct wl_source *source)
         }
         if (!run_step(e, more == 1)) break;
     }
+    if (more == 1 && e->config.replay_stalls) more = count_rest(e, source, more);
     if (more < 0) return -1;
     e->stats.simulated_ns = e->now - begin_ns;
     return 0;

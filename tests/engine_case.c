@@ -34,7 +34,7 @@ static void source_release(struct wl_source *source)
 
 static const struct wl_source_ops source_ops = {.next = source_next, .release = source_release};
 
-static struct wl_source *open_source(const struct engine_case *c)
+struct wl_source *engine_case_source(const struct engine_case *c)
 {
     const struct wl_options plain = {.arrival_speedup_ratio = 1};
     struct err err = {0};
@@ -128,7 +128,7 @@ void engine_case_run(const struct engine_case *c, struct engine_run *run)
     config.hooks.episode = record_episode;
     run->engine = engine_create(&config, &err);
     if (!run->engine) fail_msg("%s", err.text);
-    struct wl_source *source = open_source(c);
+    struct wl_source *source = engine_case_source(c);
     int status = engine_run(run->engine, source, &err);
     wl_close(source);
     if (status) fail_msg("%s", err.text);

@@ -3,7 +3,7 @@
 #define PAGESIM_ENGINE_CASE_H
 
 #include "sim/engine.h"
-#include "workloads/wl_request.h"
+#include "workloads/wl_source.h"
 
 #define ENGINE_CASE_REQUESTS 256
 #define ENGINE_CASE_EPISODES 4096
@@ -21,6 +21,9 @@ void engine_case_init(struct engine_case *c, const char *policy, const char *opt
 /* One more request with one sample and no content; the pointer lives as long as the case. */
 struct wl_request *engine_case_add(struct engine_case *c, uint64_t arrival_ns, uint64_t prompt_tokens,
                                    uint64_t output_tokens);
+
+/* The case's requests as a source, for tests that run the engine themselves. wl_close() it. */
+struct wl_source *engine_case_source(const struct engine_case *c);
 
 /* Everything that a run told. */
 struct engine_run {
