@@ -97,14 +97,24 @@ static void empty_slot(struct block_index *index, uint64_t hole)
     index->slots[hole] = 0;
 }
 
+/* The slot of a block that is the first of its key: looks at no block. */
+static uint64_t find_first(const struct block_index *index, uint64_t key, kv_block block)
+{
+    uint64_t at = key & index->mask, slot = slot_of(key, block);
+    while (index->slots[at] != slot) {
+        assert(index->slots[at] != 0);
+        at = (at + 1) & index->mask;
+    }
+    return at;
+}
+
 void block_index_remove(struct block_index *index, kv_block block)
 {
     struct keyed_block *blocks = index->blocks;
     struct keyed_block *b = &blocks[block];
     assert((b->flags & BLOCK_KEYED) != 0);
     if ((b->flags & BLOCK_FIRST) != 0) {
-        uint64_t at = find_slot(index, b->key);
-        assert(slot_block(index->slots[at]) == block);
+        uint64_t at = find_first(index, b->key, block);
         if (b->twin_next == block) {
             empty_slot(index, at);
         } else {

@@ -57,6 +57,8 @@ void block_queue_release(struct block_queue *queue)
     queue->nodes = NULL;
 }
 
+#define PREFETCH_AHEAD 12u
+
 static void evict(struct block_queue *queue, kv_block block)
 {
     queue->distinct_keys -= queue->nodes[block].twin_next == block;
@@ -73,11 +75,17 @@ void block_queue_take(struct block_queue *queue, kv_block *out, uint32_t count)
     assert(count <= queue->free_blocks);
     if (count == 0)
         return;
-    kv_block block = next_of(queue, 0);
+    /* Evicting a block looks its key up. A second walk runs ahead and has these slots on their way. */
+    kv_block block = next_of(queue, 0), ahead = block;
+    uint32_t announced = 0;
     for (uint32_t i = 0; i < count; i++) {
+        for (; announced < count && announced < i + PREFETCH_AHEAD; announced++) {
+            block_index_prefetch_slot(&queue->index, queue->nodes[ahead].key);
+            ahead = next_of(queue, ahead);
+            __builtin_prefetch(&queue->nodes[ahead]);
+        }
         struct keyed_block *node = &queue->nodes[block];
         kv_block next = next_of(queue, block);
-        __builtin_prefetch(&queue->nodes[next]);
         node->refs = 1;
         if ((node->flags & BLOCK_KEYED) != 0)
             evict(queue, block);
@@ -94,6 +102,8 @@ void block_queue_give(struct block_queue *queue, const kv_block *blocks, uint32_
     for (uint32_t i = count; i-- > 0;) {
         kv_block block = blocks[i];
         struct keyed_block *node = &queue->nodes[block];
+        if (i >= PREFETCH_AHEAD)
+            __builtin_prefetch(&queue->nodes[blocks[i - PREFETCH_AHEAD]]);
         if (block == 0)
             continue;
         assert(node->refs > 0);
@@ -119,6 +129,18 @@ void block_queue_hold(struct block_queue *queue, kv_block block)
     link_pair(queue, prev_of(queue, block), next_of(queue, block));
     queue->free_blocks--;
     queue->cached_blocks -= (node->flags & BLOCK_KEYED) != 0;
+}
+
+void block_queue_set_keys(struct block_queue *queue, const kv_block *blocks, const uint64_t *keys,
+                          uint32_t count)
+{
+    for (uint32_t i = 0; i < count && i < PREFETCH_AHEAD; i++)
+        block_index_prefetch_slot(&queue->index, keys[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i + PREFETCH_AHEAD < count)
+            block_index_prefetch_slot(&queue->index, keys[i + PREFETCH_AHEAD]);
+        block_queue_set_key(queue, blocks[i], keys[i]);
+    }
 }
 
 void block_queue_set_key(struct block_queue *queue, kv_block block, uint64_t key)

@@ -37,6 +37,10 @@ void block_queue_hold(struct block_queue *queue, kv_block block);
 /* Gives a held block a key, unless it has one. */
 void block_queue_set_key(struct block_queue *queue, kv_block block, uint64_t key);
 
+/* The same for count blocks, in order. */
+void block_queue_set_keys(struct block_queue *queue, const kv_block *blocks, const uint64_t *keys,
+                          uint32_t count);
+
 /* How many leading keys are those of some block; writes these blocks to out and counts the unheld ones. */
 uint32_t block_queue_find_chain(const struct block_queue *queue, const uint64_t *keys, uint32_t count,
                                 kv_block *out, uint32_t *unheld);

@@ -126,10 +126,10 @@ static void set_keys(struct paged *p, kv_seq seq, const uint64_t *keys, uint64_t
     uint64_t end = keyed_tokens / p->base.block_tokens;
     assert(end <= s->blocks);
     uint32_t i = s->keyed_blocks > s->null_blocks ? s->keyed_blocks : s->null_blocks;
-    for (; i < end; i++)
-        block_queue_set_key(&p->queue, row[i], keys[i]);
-    if (s->keyed_blocks < i)
-        s->keyed_blocks = i;
+    if (i < end)
+        block_queue_set_keys(&p->queue, row + i, keys + i, (uint32_t)end - i);
+    if (s->keyed_blocks < end)
+        s->keyed_blocks = (uint32_t)end;
 }
 
 /* --- admission ----------------------------------------------------------------------------- */
