@@ -104,7 +104,8 @@ static uint64_t stranded_bytes(const struct accounting *a, const struct probe *p
     if (!probe || !probe->present) return 0;
     uint64_t unit_bytes = a->policy->unit_bytes;
     if (free_bytes / unit_bytes < probe->ask_units) return 0; /* shortage, not fragmentation */
-    return above(free_bytes, kv_obtainable(a->policy, &probe->demand) * unit_bytes);
+    uint64_t units = above(kv_obtainable(a->policy, &probe->demand), probe->headroom_units);
+    return above(free_bytes, units * unit_bytes);
 }
 
 void accounting_set(struct accounting *a, uint64_t running_seqs, bool saturated,

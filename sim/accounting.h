@@ -54,6 +54,7 @@ struct probe {
     bool present;
     struct kv_demand demand;
     uint64_t ask_units;
+    uint64_t headroom_units; /* kept back by the scheduler from what is obtainable */
 };
 
 struct accounting {

@@ -78,7 +78,8 @@ static uint64_t stranded_bytes(const struct engine *e, const struct probe *probe
 {
     if (!probe || !probe->present) return 0;
     uint64_t unit = e->policy->unit_bytes;
-    uint64_t obtainable = kv_obtainable(e->policy, &probe->demand) * unit;
+    uint64_t units = kv_obtainable(e->policy, &probe->demand);
+    uint64_t obtainable = (units > probe->headroom_units ? units - probe->headroom_units : 0) * unit;
     if (probe->ask_units * unit > free_bytes || obtainable > free_bytes) return 0;
     return free_bytes - obtainable;
 }

@@ -24,6 +24,8 @@ struct sim_request {
     uint32_t park_slot;  /* place in the heap, while parked */
     uint64_t park_step;  /* decode step up to which its counters go, while parked */
     uint64_t admission_number; /* orders the running list */
+    uint64_t taken_units;      /* since its admission */
+    uint64_t promised_units;   /* what a reserving scheduler still keeps back for it */
     bool ever_admitted, ever_preempted, counted_refusal, in_window;
     kv_seq *seqs;        /* kv.samples of them while it runs */
     kv_seq one_seq;      /* what seqs points to for one sample */
@@ -82,6 +84,7 @@ struct engine {
     struct park park;
     uint64_t admissions;
     uint64_t pool_version;  /* changes with every change of the pool; from 1 on */
+    uint64_t promised_units; /* sum over the running requests */
     bool known_outputs;     /* some request's output content is known */
     struct request_list waiting, running;
     uint64_t running_seqs;
@@ -137,6 +140,10 @@ uint32_t request_width(const struct sim_request *request);
 
 /* Looks a waiting request up in the cache; counts as the rule set says. hit is all zero without one. */
 void engine_lookup(struct engine *engine, struct sim_request *request, struct kv_hit *hit);
+/* Whether the scheduler must say no to an ask that the policy might grant: it is refused, and booked as such, unless
+ * that many units and the headroom are obtainable together. */
+bool engine_hold_back(struct engine *engine, struct sim_request *request, enum kv_demand_kind kind,
+                      uint64_t ask_units, uint64_t need_units, uint64_t headroom_units);
 /* Whether admitting this head with this budget would be refused again, because nothing has changed since it was
  * refused; then the new attempt is booked. */
 bool engine_refused_again(struct engine *engine, struct sim_request *request, uint64_t budget);
@@ -145,6 +152,8 @@ bool engine_refused_again(struct engine *engine, struct sim_request *request, ui
 enum kv_status engine_admit(struct engine *engine, struct sim_request *request,
                             const struct kv_hit *hit, uint64_t wanted_tokens,
                             uint64_t new_tokens);
+/* Keeps units back for a request just admitted, beyond those that it took. */
+void engine_promise(struct engine *engine, struct sim_request *request, uint64_t units);
 /* Grows a running request by n tokens of each sequence, or books the refusal. */
 bool engine_extend(struct engine *engine, struct sim_request *request, uint64_t new_tokens);
 /* Puts a running request, all memory given back, at the head of the waiting queue. */

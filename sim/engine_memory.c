@@ -260,7 +260,10 @@ static void book_attempt(struct engine *e, struct sim_request *r, const struct r
     e->refused = true;
     if (f->demand.kind == KV_ADMISSION) e->head_refused_though_free = f->e_units >= f->ask_units;
     if (e->probe.present) return;
-    e->probe = (struct probe){.present = true, .demand = f->demand, .ask_units = f->ask_units};
+    e->probe = (struct probe){.present = true,
+                              .demand = f->demand,
+                              .ask_units = f->ask_units,
+                              .headroom_units = f->headroom_units};
     e->probe_request = r;
 }
 
@@ -276,8 +279,9 @@ static struct running_use running_use(const struct engine *e, const struct sim_r
     return use;
 }
 
+/* Books a refused attempt. first_part: units for the first chunk alone; headroom: kept back by the scheduler. */
 static void book_refusal(struct engine *e, struct sim_request *r, const struct kv_demand *demand,
-                         const struct kv_taken *taken, const struct kv_hit *hit)
+                         uint64_t ask, uint64_t need, uint64_t first_part, uint64_t headroom)
 {
     struct kv_facts facts;
     kv_get_facts(e->policy, &facts);
@@ -286,20 +290,32 @@ static void book_refusal(struct engine *e, struct sim_request *r, const struct k
         .unit_bytes = unit,
         .contiguous = (e->policy->ops->flags & KV_CONTIGUOUS) != 0,
         .demand = *demand,
-        .ask_units = taken->ask_units,
-        .need_units = taken->need_units,
-        .first_part_units =
-            hit ? first_part_units(e, r, hit, taken->ask_units) : taken->ask_units,
+        .ask_units = ask,
+        .need_units = need,
+        .first_part_units = first_part,
         .e_units = (facts.free_bytes + facts.cached_bytes) / unit,
         .r_units = kv_largest_run(e->policy, demand->pieces),
+        .headroom_units = headroom,
         /* A size class can be full while a larger one is not: then some larger ask would succeed, but none of
          * this size. */
-        .a_units = min_u64(kv_obtainable(e->policy, demand), taken->ask_units - 1),
+        .a_units = min_u64(above(kv_obtainable(e->policy, demand), headroom), ask - 1),
         .pinned_units = facts.pinned_bytes / unit,
         .use = running_use(e, r),
     };
     if (demand->kind == KV_ADMISSION) r->refused_before.facts = f;
     book_attempt(e, r, &f);
+}
+
+bool engine_hold_back(struct engine *e, struct sim_request *r, enum kv_demand_kind kind,
+                      uint64_t ask, uint64_t need, uint64_t headroom)
+{
+    struct kv_demand demand = {.kind = kind,
+                               .something_runs = e->running.count > 0,
+                               .pieces = kind == KV_ADMISSION ? r->kv.samples : 1};
+    uint64_t obtainable = kv_obtainable(e->policy, &demand);
+    if (obtainable >= headroom && obtainable - headroom >= ask) return false;
+    book_refusal(e, r, &demand, ask, need, ask, headroom);
+    return true;
 }
 
 /* The demand of r is met or dropped. */
@@ -449,7 +465,8 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
         struct kv_demand demand = {.kind = KV_ADMISSION,
                                    .something_runs = ask.something_runs,
                                    .pieces = samples};
-        book_refusal(e, r, &demand, &taken, hit);
+        book_refusal(e, r, &demand, taken.ask_units, taken.need_units,
+                     first_part_units(e, r, hit, taken.ask_units), 0);
         r->refused_before.pool_version = e->pool_version;
         r->refused_before.wanted_tokens = wanted_tokens;
         r->refused_before.new_tokens = new_tokens;
@@ -462,6 +479,7 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
     e->running_seqs += samples;
     uint64_t new_units = admitted_units(&taken, hit);
     e->stats.units_allocated += new_units;
+    r->taken_units = taken.ask_units;
     close_refusal(e, r);
     r->slot_episode_begin = 0;
     count_admission(e, r, hit);
@@ -480,6 +498,12 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
     r->ever_admitted = true;
     engine_event(e, EVENT_ADMIT, r, hit->tokens, new_units);
     return KV_OK;
+}
+
+void engine_promise(struct engine *e, struct sim_request *r, uint64_t units)
+{
+    r->promised_units = above(units, r->taken_units);
+    e->promised_units += r->promised_units;
 }
 
 static bool try_extend(struct engine *e, struct sim_request *r, uint64_t new_tokens,
@@ -512,11 +536,15 @@ bool engine_extend(struct engine *e, struct sim_request *r, uint64_t new_tokens)
     if (!try_extend(e, r, new_tokens, &taken)) {
         if (!e->config.replay_stalls) {
             struct kv_demand demand = {.kind = KV_GROWTH, .something_runs = true, .pieces = 1};
-            book_refusal(e, r, &demand, &taken, NULL);
+            book_refusal(e, r, &demand, taken.ask_units, taken.need_units, taken.ask_units, 0);
         }
         return false;
     }
     close_refusal(e, r);
+    r->taken_units += taken.ask_units;
+    uint64_t kept = min_u64(taken.ask_units, r->promised_units);
+    r->promised_units -= kept;
+    e->promised_units -= kept;
     e->stats.units_allocated += taken.ask_units;
     if (taken.ask_units > 0 || e->caches) e->pool_version++;
     uint64_t before = r->computed;
@@ -544,6 +572,8 @@ void engine_release_memory(struct engine *e, struct sim_request *r)
 {
     assert(r->state == REQUEST_RUNNING);
     if (park_leave(e, r)) share_filled(e, r);
+    e->promised_units -= r->promised_units;
+    r->promised_units = r->taken_units = 0;
     close_refusal(e, r);
     e->pool_version++;
     kv_release(e->policy, r->seqs, r->kv.samples);

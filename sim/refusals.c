@@ -37,7 +37,7 @@ static void withheld(uint64_t units[CAUSE_COUNT], const struct refusal_facts *f)
     if (f->contiguous) {
         if (f->r_units < f->ask_units) units[CAUSE_CONTIGUITY] = above(f->e_units, f->r_units);
         units[CAUSE_REQUEST_ROUNDING] = above(f->r_units, f->a_units);
-    } else if (f->demand.kind == KV_ADMISSION) {
+    } else if (f->demand.kind == KV_ADMISSION || f->headroom_units > 0) {
         units[CAUSE_WATERMARK] = above(f->e_units, f->a_units);
     }
     units[CAUSE_OVER_RESERVATION] = above(f->ask_units, f->need_units);

@@ -46,7 +46,8 @@ struct refusal_facts {
     uint64_t first_part_units; /* the ask for the first chunk alone; == ask when nothing more was asked */
     uint64_t e_units;          /* unallocated plus evictable */
     uint64_t r_units;          /* longest free run by address */
-    uint64_t a_units;          /* obtainable */
+    uint64_t headroom_units;   /* obtainable, but kept back by the scheduler */
+    uint64_t a_units;          /* obtainable, headroom deducted */
     uint64_t pinned_units;
     struct running_use use;
 };

@@ -1,95 +1,12 @@
 /* vLLM v1: running requests first, in the order of their admission, then the head of the waiting queue.
  * Chunked prefill, preemption by recomputation of the last admitted request. The rules are those of
  * vLLM's v1 scheduler at 2026-08-06 and 2026-04-02 (tests/golden/vllm-v1). */
-#include "sim/engine_core.h"
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Tokens of each of its sequences that the request may compute with this budget. */
-static uint64_t cut(const struct engine *e, uint64_t tokens, uint64_t budget, uint32_t width)
-{
-    uint64_t threshold = e->config.long_prefill_token_threshold;
-    if (threshold > 0) tokens = min_u64(tokens, threshold);
-    return min_u64(tokens, budget / width);
-}
-
-/* Makes room for r by preempting from the end of the running list. Returns false when r itself is
- * gone: preempted, or ended because it will never fit. */
-static bool extend_or_preempt(struct engine *e, struct sim_request *r, uint64_t tokens)
-{
-    while (!engine_extend(e, r, tokens)) {
-        struct sim_request *victim = e->running.tail;
-        if (victim == r && e->running.count == 1 && engine_outgrew_pool(e, r)) {
-            engine_unservable(e, r, true);
-            return false;
-        }
-        engine_preempt(e, victim);
-        if (victim == r) return false;
-    }
-    return true;
-}
-
-static uint64_t schedule_running(struct engine *e, uint64_t budget)
-{
-    struct sim_request *r = e->running.head;
-    if (e->park.on) {
-        /* Parked requests come first and get a token each; there is budget for all of them. */
-        while ((r = park_next_due(e)) != NULL) {
-            if (!extend_or_preempt(e, r, 1)) break;
-            budget -= request_width(r);
-        }
-        park_book(e);
-        budget -= e->park.width;
-        if (r) return budget; /* preempted itself, or ended: it was the last one */
-        r = e->park.first_active;
-    }
-    while (r && budget > 0) {
-        uint32_t width = request_width(r);
-        uint64_t tokens = cut(e, request_target(r) - r->computed, budget, width);
-        tokens = min_u64(tokens, e->config.max_model_len - 1 - r->computed);
-        if (tokens > 0) {
-            if (!extend_or_preempt(e, r, tokens)) break;
-            budget -= tokens * width;
-        }
-        r = r->next;
-    }
-    return budget;
-}
-
-static void schedule_waiting(struct engine *e, uint64_t budget)
-{
-    while (e->waiting.head && budget > 0) {
-        struct sim_request *r = e->waiting.head;
-        if (e->running_seqs + r->kv.samples > e->config.max_num_seqs) {
-            engine_slot_wait(e, r);
-            break;
-        }
-        struct kv_hit hit;
-        if (engine_refused_again(e, r, budget)) break;
-        engine_lookup(e, r, &hit);
-        if (e->out_of_memory) break;
-        uint64_t wanted = request_target(r) - hit.tokens;
-        uint64_t threshold = e->config.long_prefill_token_threshold;
-        if (threshold > 0) wanted = min_u64(wanted, threshold);
-        if (!e->config.chunked_prefill && wanted > budget) break;
-        uint64_t tokens = min_u64(wanted, budget);
-        enum kv_status status = engine_admit(e, r, &hit, wanted, tokens);
-        if (status == KV_NEVER_FITS) {
-            engine_unservable(e, r, false);
-            continue;
-        }
-        if (status != KV_OK) break;
-        budget -= tokens;
-    }
-}
+#include "sim/v1_pass.h"
 
 static void pass(struct engine *e)
 {
-    uint64_t budget = schedule_running(e, e->config.max_num_batched_tokens);
-    if (e->preempted.count == 0) schedule_waiting(e, budget);
+    uint64_t budget = v1_schedule_running(e, e->config.max_num_batched_tokens);
+    if (e->preempted.count == 0) v1_schedule_waiting(e, budget, NULL);
 }
 
 const struct scheduler scheduler_v1 = {
