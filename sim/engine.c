@@ -640,11 +640,12 @@ static bool run_step(struct engine *e, bool more_arrivals)
     e->config.scheduler->pass(e);
     park_book(e);
     bool idle = e->scheduled_count == 0 && e->preempted.count == 0 && e->park.width == 0;
-    bool tells_rejections = e->config.hooks.step && e->rejected.count > 0;
+    /* In recorded cases a step that only rejects has a line. Elsewhere the next step's line tells it: writing
+     * step lines must not take simulated time. */
+    bool tells_rejections = e->config.replay_stalls && e->rejected.count > 0;
     if (idle && e->waiting.count + e->running.count == 0 && !tells_rejections) {
         accounting_set(&e->accounting, 0, false, NULL);
         park_end_step(e);
-        drop_all(e, &e->rejected);
         return true; /* every waiting request got a verdict: no step */
     }
     uint64_t begin = e->now, duration = step_duration(e);
@@ -730,6 +731,7 @@ static int run_steps(struct engine *e, struct wl_source *source)
         if (!run_step(e, more == 1)) break;
     }
     if (more == 1 && e->config.replay_stalls) more = count_rest(e, source, more);
+    drop_all(e, &e->rejected); /* of a last step that was none */
     if (more < 0) return -1;
     e->stats.simulated_ns = e->now - begin_ns;
     return 0;

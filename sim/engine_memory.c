@@ -426,6 +426,14 @@ static uint64_t whole_blocks_max(const struct engine *e)
     return kv_blocks_for_tokens(tokens, e->policy->block_tokens) + 1;
 }
 
+/* What an admission that exceeds the empty pool asks for; of contiguous policies with its rounding. */
+static uint64_t never_fitting_units(const struct engine *e, const struct sim_request *r,
+                                    const struct kv_taken *taken)
+{
+    bool contiguous = (e->policy->ops->flags & KV_CONTIGUOUS) != 0;
+    return contiguous ? kv_units_for(e->policy, &r->kv, request_target(r), false) : taken->ask_units;
+}
+
 /* Units handed out anew. Of a hit, those that nobody held were asked for too; under a window not even all of
  * them, so they cannot be subtracted. */
 static uint64_t admitted_units(const struct kv_taken *taken, const struct kv_hit *hit)
@@ -460,6 +468,7 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
     };
     struct kv_taken taken;
     enum kv_status status = kv_admit(e->policy, &ask, &taken);
+    if (status == KV_NEVER_FITS) e->demand_units = never_fitting_units(e, r, &taken);
     if (status == KV_NEVER_FITS && c->replay_stalls) status = KV_NO_SPACE;
     if (status == KV_NO_SPACE && !c->replay_stalls) {
         struct kv_demand demand = {.kind = KV_ADMISSION,
@@ -534,6 +543,9 @@ bool engine_extend(struct engine *e, struct sim_request *r, uint64_t new_tokens)
 {
     struct kv_taken taken;
     if (!try_extend(e, r, new_tokens, &taken)) {
+        struct kv_facts facts;
+        kv_get_facts(e->policy, &facts);
+        e->demand_units = facts.held_bytes / e->policy->unit_bytes + taken.ask_units;
         if (!e->config.replay_stalls) {
             struct kv_demand demand = {.kind = KV_GROWTH, .something_runs = true, .pieces = 1};
             book_refusal(e, r, &demand, taken.ask_units, taken.need_units, taken.ask_units, 0);
@@ -614,7 +626,10 @@ bool engine_outgrew_pool(struct engine *e, struct sim_request *r)
 {
     if (e->config.replay_stalls) return false;
     uint64_t units = kv_units_for(e->policy, &r->kv, r->computed + 1, r->forked);
-    if (units > e->policy->usable_units) return true;
+    if (units > e->policy->usable_units) {
+        e->demand_units = units;
+        return true;
+    }
     /* It would be preempted, come back and stand here again: without a new token since the last
      * time, for ever. */
     bool no_progress = r->solitary_outputs == r->outputs + 1;
@@ -630,12 +645,14 @@ void engine_unservable(struct engine *e, struct sim_request *r, bool outgrew_poo
     if (outgrew_pool) e->stats.outgrew_pool++;
     if (e->stats.unservable_example[0] == '\0') {
         char name[24];
-        uint64_t tokens = outgrew_pool ? r->prompt_tokens + r->outputs : request_target(r);
-        bool contiguous = (e->policy->ops->flags & KV_CONTIGUOUS) != 0;
+        const struct kv_policy *p = e->policy;
+        bool contiguous = (p->ops->flags & KV_CONTIGUOUS) != 0;
+        /* One region has to lie in one piece: buddy's largest chunk may be half the pool. */
+        uint64_t most = contiguous && r->kv.samples == 1 ? p->ops->largest_piece(p) : p->usable_units;
         snprintf(e->stats.unservable_example, sizeof e->stats.unservable_example,
                  "request %.40s needs %llu of %llu %s", sim_request_name(r, name, sizeof name),
-                 (unsigned long long)kv_units_for(e->policy, &r->kv, tokens, r->outputs > 0),
-                 (unsigned long long)e->policy->usable_units, contiguous ? "slots" : "blocks");
+                 (unsigned long long)e->demand_units, (unsigned long long)most,
+                 contiguous ? "slots" : "blocks");
     }
     engine_event(e, EVENT_UNSERVABLE, r, outgrew_pool, 0);
     engine_drop(e, r);

@@ -42,7 +42,7 @@ static bool serve(struct engine *e, struct sim_request *r)
     if (!served) {
         e->stats.serial.rejected++;
         tell_hits(e, -1);
-        engine_unservable(e, r, false);
+        engine_unservable(e, r, r->state == REQUEST_RUNNING); /* running: its samples outgrew the pool */
         return true;
     }
     tell_hits(e, hit_blocks);
@@ -64,6 +64,8 @@ int engine_run_serial(struct engine *e, struct wl_source *source)
     int more;
     hit_digest_begin(&e->serial_hits);
     while ((more = wl_next(source, &from, e->err)) == 1) {
+        /* Requests that are not served take no time: they weigh nothing in averages. */
+        e->now = e->accounting.time = from.index;
         struct sim_request *r = engine_arrive(e, &from);
         if (e->out_of_memory) return err_set(e->err, ERR_FAILED, "out of memory");
         if (!r) {
