@@ -29,7 +29,8 @@ do for [row = 1:2] {
         } else {
             set logscale y
             set yrange [1e-6:1]
-            set ytics 10 format (m == 1 ? '%g' : '')
+            set ytics 10 format ''
+            if (m == 1) { set ytics ('1e-6' 1e-6, '1e-5' 1e-5, '1e-4' 1e-4, '0.001' 1e-3, '0.01' 1e-2, '0.1' 1e-1, '1' 1) }
         }
         METRIC = word(METRICS, m)
         eval lines

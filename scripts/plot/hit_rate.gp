@@ -13,11 +13,11 @@ array HAS[words(SERIES)]
 set table $scratch
 top = 0
 note_hit(v) = (top = v > top ? v : top, bounds = is_bound('hit_rate_note') ? 1 : bounds, 0)
-plot CSV using (note_hit(number(METRIC))):(0) with points
+plot [-1:1][-1:1] CSV using (note_hit(number(METRIC))):(0) with points
 do for [k = 1:words(SERIES)] {
     has = 0
     note_has(y) = (y == y ? (has = 1) : 0, 0)
-    plot CSV using (strcol('series') eq word(SERIES, k) ? note_has(field(METRIC)) : 0):(0) with points
+    plot [-1:1][-1:1] CSV using (strcol('series') eq word(SERIES, k) ? note_has(field(METRIC)) : 0):(0) with points
     HAS[k] = has
 }
 unset table
@@ -37,7 +37,7 @@ set tmargin at screen 0.88
 set bmargin at screen 0.25
 set lmargin at screen 0.11
 set rmargin at screen 0.97
-set key at screen 0.5, screen 0.02 center bottom horizontal maxrows 2 width 1 samplen 3.5
+set key at screen 0.5, screen 0.02 center bottom horizontal maxrows 3 width 1 samplen 3.5
 
 plot for [n = 1:words(KEPT)] CSV using (x_min / 1.25):(level(kept(n), field(METRIC))):(x_max * 1.25 - x_min / 1.25):(0) \
          with vectors nohead lc rgb color(kept(n)) lw 1.6 dt (12, 5), \
@@ -49,7 +49,9 @@ plot for [n = 1:words(KEPT)] CSV using (x_min / 1.25):(level(kept(n), field(METR
          with points lc rgb 0xFFFFFF pt point(kept(n)) ps 1.1, \
      for [n = 1:words(KEPT)] CSV using (column('block_size')):(is_bound('hit_rate_note') ? sized(kept(n), field(METRIC)) : NaN) \
          with points lc rgb color(kept(n)) pt point(kept(n)) - 1 ps 1.1 lw 1.4, \
-     for [n = 1:words(KEPT)] NaN with linespoints lc rgb color(kept(n)) lw 1.6 dt dash(kept(n)) \
-         pt (is_flat(kept(n)) ? -1 : point(kept(n))) ps 1.1 \
-         title word(SERIES, kept(n)).(is_flat(kept(n)) ? ' (any block size'.(bounds ? ', lower bound)' : ')') : ''), \
+     for [n = 1:words(KEPT)] NaN with linespoints lc rgb color(kept(n)) lw 1.6 pt point(kept(n)) ps 1.1 \
+         title (is_flat(kept(n)) ? '' : word(SERIES, kept(n))), \
+     for [n = 1:words(KEPT)] NaN with lines lc rgb color(kept(n)) lw 1.6 dt 2 \
+         title (is_flat(kept(n)) ? word(SERIES, kept(n)) : ''), \
+     for [k = 1:(FLATS ne '')] NaN with lines lc rgb 0x444444 lw 1.6 dt 2 title 'dashed: block size does not matter', \
      for [n = 1:bounds] NaN with points lc rgb 0x444444 pt 12 ps 1.1 lw 1.4 title 'open: lower bound (block finer than the ids of the trace)'

@@ -14,11 +14,11 @@ UNIT = 1e9
 low = 1e300; high = 0
 note_y(y) = (low = y > 0 && y < low ? y : low, high = y > high ? y : high, 0)
 set table $scratch
-do for [m = 1:4] { plot CSV using (note_y(number(word(METRICS, m)) / UNIT)):(0) with points }
+do for [m = 1:4] { plot [-1:1][-1:1] CSV using (note_y(number(word(METRICS, m)) / UNIT)):(0) with points }
 # Requests that were never served have no latency: a policy that serves few looks fast.
 partial = 0
 note_partial(requests, finished) = (finished < requests ? (partial = 1) : 0, 0)
-plot CSV using (note_partial(number('requests'), number('finished'))):(0) with points
+plot [-1:1][-1:1] CSV using (note_partial(number('requests'), number('finished'))):(0) with points
 unset table
 if (high == 0) { low = 0.1; high = 1 }
 eval block_size_axis

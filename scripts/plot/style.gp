@@ -46,7 +46,7 @@ SERIES = ''
 FLATS = '' # of them, those that block size does not matter to
 note_series(name) = (FLATS = column('flat') == 1 ? FLATS.' '.name.' ' : FLATS, SERIES = strstrt(' '.SERIES.' ', ' '.name.' ') > 0 ? SERIES : \
                      SERIES.(strlen(SERIES) > 0 ? ' ' : '').name, 0)
-read_series = 'set table $scratch; plot CSV using (note_series(strcol("series"))):(0) with points; unset table'
+read_series = 'set table $scratch; plot [-1:1][-1:1] CSV using (note_series(strcol("series"))):(0) with points; unset table'
 
 # The built-in policies look the same in every figure; when there are others, all go by order.
 KNOWN = 'static static-paged jemalloc dynamic prefix ideal'
@@ -58,17 +58,16 @@ array SERIES_POINT[9] = [5, 7, 9, 11, 13, 15, 5, 7, 9]
 color(k) = SERIES_COLOR[(rank(k) - 1) % 9 + 1]
 point(k) = SERIES_POINT[(rank(k) - 1) % 9 + 1]
 # Lines often coincide: wide ones are drawn first, and show on both sides of the narrow.
-array SERIES_WIDTH[9] = [5, 1.6, 2, 5, 1.6, 1.6, 1.6, 1.6, 1.6]
-array SERIES_SIZE[9] = [1.1, 0.6, 0.6, 1.2, 0.6, 0.6, 0.6, 0.6, 0.6]
+array SERIES_WIDTH[9] = [3.5, 1.6, 2, 4.5, 1.6, 1.6, 1.6, 1.6, 1.6]
+array SERIES_SIZE[9] = [1, 0.6, 0.6, 1, 0.6, 0.6, 0.6, 0.6, 0.6]
 width_of(k) = SERIES_WIDTH[(rank(k) - 1) % 9 + 1]
 size_of(k) = SERIES_SIZE[(rank(k) - 1) % 9 + 1]
 is_flat(k) = strstrt(FLATS, ' '.word(SERIES, k).' ') > 0
-dash(k) = is_flat(k) ? 2 : 1
 
 # --- block sizes ----------------------------------------------------------------------------
 x_min = 1e300; x_max = 0
 note_x(x) = (x_min = x < x_min ? x : x_min, x_max = x > x_max ? x : x_max, 0)
-read_block_sizes = 'set table $scratch; plot CSV using (note_x(column("block_size"))):(0) with points; unset table; \
+read_block_sizes = 'set table $scratch; plot [-1:1][-1:1] CSV using (note_x(column("block_size"))):(0) with points; unset table; \
     x_min = x_min < x_max ? x_min : x_min / 2.0; x_max = x_max > x_min * 2 ? x_max : x_min * 4'
 block_size_axis = 'set logscale x 2; set xrange [x_min / 1.25:x_max * 1.25]; set xtics ("1" 1, "4" 4, "16" 16, "64" 64, "256" 256, "1Ki" 1024, "4Ki" 4096, "16Ki" 16384)'
 
@@ -92,17 +91,20 @@ lines = 'plot for [k = 1:words(SERIES)] CSV \
     for [k = 1:words(SERIES)] CSV using (column("block_size")):(sized(k, field(METRIC) / UNIT)) \
         with linespoints lc rgb color(k) lw width_of(k) pt point(k) ps size_of(k)'
 legend = 'unset logscale; set xrange [0:1]; set yrange [0:1]; unset border; unset tics; unset title; unset xlabel; unset ylabel; unset grid; unset label; \
-    set lmargin at screen 0.02; set rmargin at screen 0.98; set bmargin at screen 0.005; set tmargin at screen legend_top; \
-    set key on center center horizontal maxrows 2 width 1 samplen 3.5; \
-    plot for [k = 1:words(SERIES)] NaN with linespoints lc rgb color(k) lw width_of(k) dt dash(k) \
-        pt (is_flat(k) ? -1 : point(k)) ps size_of(k) title word(SERIES, k).(is_flat(k) ? " (any block size)" : "")'
-legend_top = 0.095
+    set lmargin at screen 0.02; set rmargin at screen 0.98; set bmargin at screen 0.03; set tmargin at screen legend_top; \
+    set key on center center horizontal maxrows 2 width 1 samplen 5; \
+    set label 3 (FLATS eq "" ? "" : "dashed: block size does not matter") at screen 0.5, screen 0.018 center textcolor rgb 0x444444; \
+    plot for [k = 1:words(SERIES)] NaN with linespoints lc rgb color(k) lw width_of(k) pt point(k) ps size_of(k) \
+             title (is_flat(k) ? "" : word(SERIES, k)), \
+        for [k = 1:words(SERIES)] NaN with lines lc rgb color(k) lw width_of(k) dt 2 \
+             title (is_flat(k) ? word(SERIES, k) : "")'
+legend_top = 0.105
 
 # --- horizontal stacked bars: column `bar` is a row's place, from 1 at the top; 0: not shown ---
 bars = 0
 note_bar(place) = (bars = place > bars ? place : bars, 0)
-count_bars = 'set table $scratch; plot CSV using (note_bar(column("bar"))):(0) with points; unset table'
-bar_name(size) = strcol('series').(column('flat') == 1 ? '' : sprintf(', block %d', size))
+count_bars = 'set table $scratch; plot [-1:1][-1:1] CSV using (note_bar(column("bar"))):(0) with points; unset table'
+bar_name(size) = (strcol('series').(column('flat') == 1 ? '' : sprintf(', block %d', size)))[1:LABELS * 1000]
 at(y) = column('bar') > 0 ? y - column('bar') : NaN
 # PARTS: columns, the first at the left. NAMES: what the legend calls them. HUES: their colours. SHOWN: those that
 # are above 0 in a bar, so that the legend has no others; extent: the longest bar.
@@ -110,12 +112,16 @@ sum_to(n) = n < 1 ? 0 : (sum [i = 1:n] number(word(PARTS, i)))
 top = 0
 note_top(v) = (top = column('bar') > 0 && v > top ? v : top, 0)
 find_shown = 'SHOWN = ""; do for [i = 1:words(PARTS)] { top = 0; set table $scratch; \
-    plot CSV using (note_top(number(word(PARTS, i)))):(0) with points; unset table; \
+    plot [-1:1][-1:1] CSV using (note_top(number(word(PARTS, i)))):(0) with points; unset table; \
     if (top > 0) { SHOWN = SHOWN." ".sprintf("%d", i) } }; \
-    top = 0; set table $scratch; plot CSV using (note_top(sum_to(words(PARTS)))):(0) with points; unset table; extent = top'
+    top = 0; set table $scratch; plot [-1:1][-1:1] CSV using (note_top(sum_to(words(PARTS)))):(0) with points; unset table; extent = top'
+LABELS = 1
 bar_axis = 'set yrange [-bars - 0.6:-0.4]; unset grid; set grid xtics lc rgb 0xDDDDDD lt 1 lw 0.6; set border 1; \
     set ytics scale 0; set style fill solid border rgb 0xFFFFFF'
-# Needs a range of x; the left edge of part i is the sum of those before it.
-bar_plot = 'plot CSV using (0):(at(0)):ytic(column("bar") > 0 ? bar_name(column("block_size")) : "") with dots lc rgb 0xFFFFFF, \
+# Names at the left if LABELS. Needs a range of x; the left edge of part i is the sum of those before it.
+bar_plot = 'plot CSV using (0):(column("bar") > 0 ? at(0) : 1e6):ytic(bar_name(column("block_size"))) with dots lc rgb 0xFFFFFF, \
     for [n = 1:words(SHOWN)] CSV using (sum_to(word(SHOWN, n) - 1)):(at(0)):(sum_to(word(SHOWN, n) - 1)):(sum_to(word(SHOWN, n) + 0)):(at(-0.38)):(at(0.38)) \
     with boxxyerror lc rgb HUES[int(word(SHOWN, n))] title word(NAMES, int(word(SHOWN, n)))'
+# A step of 1, 2 or 5 times a power of ten that puts 2 to 6 tics below `extent`.
+decade(x) = 10 ** floor(log10(x / 2.0))
+step_for(x) = x <= 0 ? 1 : x / decade(x) > 12 ? 5 * decade(x) : x / decade(x) > 5 ? 2 * decade(x) : decade(x)

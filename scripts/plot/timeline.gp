@@ -14,14 +14,14 @@ note_top(v, t) = (top = v > top ? v : top, last = t > last ? t : last, 0)
 do for [i = 1:words(NAMES)] {
     top = 0
     set table $scratch
-    plot CSV using (note_top(bytes(i), column('time_ns') / 1e9)):(0) with points
+    plot [-1:1][-1:1] CSV using (note_top(bytes(i), column('time_ns') / 1e9)):(0) with points
     unset table
     if (top > 0) { SHOWN = SHOWN.' '.sprintf('%d', i) }
 }
 pool = 0
 note_pool(v) = (pool = v > pool ? v : pool, 0)
 set table $scratch
-plot CSV using (note_pool(up_to(10))):(0) with points
+plot [-1:1][-1:1] CSV using (note_pool(up_to(10))):(0) with points
 unset table
 shown(n) = int(word(SHOWN, n))
 
