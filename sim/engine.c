@@ -18,6 +18,8 @@ const char *const event_names[EVENT_KIND_COUNT] = {
     [EVENT_GROW] = "grow",
     [EVENT_REFUSE] = "refuse",
     [EVENT_PREEMPT] = "preempt",
+    [EVENT_SWAP_OUT] = "swap_out",
+    [EVENT_SWAP_IN] = "swap_in",
     [EVENT_FORK] = "fork",
     [EVENT_EVICT] = "evict",
     [EVENT_COPY] = "copy",
@@ -50,6 +52,21 @@ void request_list_push_front(struct request_list *list, struct sim_request *r)
     if (list->head) list->head->prev = r;
     else list->tail = r;
     list->head = r;
+    list->count++;
+}
+
+void request_list_insert_after(struct request_list *list, struct sim_request *after,
+                               struct sim_request *r)
+{
+    if (!after) {
+        request_list_push_front(list, r);
+        return;
+    }
+    r->prev = after;
+    r->next = after->next;
+    if (after->next) after->next->prev = r;
+    else list->tail = r;
+    after->next = r;
     list->count++;
 }
 
@@ -104,6 +121,11 @@ const char *sim_request_name(const struct sim_request *r, char *buffer, size_t b
 uint64_t sim_request_index(const struct sim_request *r)
 {
     return r->index;
+}
+
+static uint64_t unfinished(const struct engine *e)
+{
+    return e->waiting.count + e->running.count + e->swapped.count;
 }
 
 /* --- creation ------------------------------------------------------------------------------- */
@@ -175,11 +197,12 @@ static int make_sequences(struct engine *e, struct err *err)
 
 static int check_config(const struct engine_config *c, struct err *err)
 {
-    if (!c->scheduler->serial && !c->chunked_prefill &&
+    bool whole = c->scheduler->whole_prompts || !c->chunked_prefill;
+    if (!c->scheduler->serial && whole &&
         c->max_num_batched_tokens < c->max_model_len) {
         return err_set(err, ERR_USAGE,
                        "--max-num-batched-tokens: found %llu, expected at least --max-model-len, %llu, "
-                       "when chunked prefill is off",
+                       "when prompts are not cut",
                        (unsigned long long)c->max_num_batched_tokens,
                        (unsigned long long)c->max_model_len);
     }
@@ -218,6 +241,7 @@ struct engine *engine_create(const struct engine_config *config, struct err *err
     e->accounting.stretch = config->hooks.stretch;
     e->accounting.stretch_context = config->hooks.context;
     e->pool_version = 1;
+    e->host_units = config->swap_space_bytes / e->policy->unit_bytes;
     if (park_init(e)) {
         err_set(err, ERR_FAILED, "out of memory");
         engine_destroy(e);
@@ -245,8 +269,8 @@ static void destroy_request(struct sim_request *r)
 void engine_destroy(struct engine *e)
 {
     if (!e) return;
-    struct request_list *lists[] = {&e->waiting, &e->running};
-    for (size_t i = 0; i < 2; i++) {
+    struct request_list *lists[] = {&e->waiting, &e->running, &e->swapped};
+    for (size_t i = 0; i < 3; i++) {
         while (lists[i]->head) {
             struct sim_request *r = lists[i]->head;
             request_list_remove(lists[i], r);
@@ -396,6 +420,8 @@ void engine_drop(struct engine *e, struct sim_request *r)
         refusals_close(&e->refusals, &r->episode, e->now);
         request_list_remove(&e->waiting, r);
         if (e->probe_request == r) e->probe.present = false;
+    } else if (r->state == REQUEST_SWAPPED) {
+        engine_leave_host(e, r);
     }
     if (r->cursor_open) {
         shared_cursor_end(e->shared, &r->cursor);
@@ -548,7 +574,7 @@ static uint64_t step_duration(const struct engine *e)
     work.decode_seqs += e->park.width;
     work.decode_context_tokens += e->park.context_tokens + e->park.width;
     work.logit_seqs += e->park.width;
-    return step_time_ns(&e->config.step_time, &work);
+    return step_time_ns(&e->config.step_time, &work) + host_copy_ns(e->step_swap_bytes);
 }
 
 static uint64_t held_units(const struct engine *e)
@@ -571,6 +597,7 @@ static void clear_step(struct engine *e)
     e->preempted.count = 0;
     e->block_log_count = e->evict_log_count = 0;
     e->step_queries = e->step_hits = 0;
+    e->step_swap_bytes = 0;
     e->refused = e->head_refused_though_free = false;
     e->probe.present = false;
     e->probe_request = NULL;
@@ -639,11 +666,12 @@ static bool run_step(struct engine *e, bool more_arrivals)
     clear_step(e);
     e->config.scheduler->pass(e);
     park_book(e);
-    bool idle = e->scheduled_count == 0 && e->preempted.count == 0 && e->park.width == 0;
+    bool idle = e->scheduled_count == 0 && e->preempted.count == 0 && e->park.width == 0 &&
+                e->step_swap_bytes == 0;
     /* In recorded cases a step that only rejects has a line. Elsewhere the next step's line tells it: writing
      * step lines must not take simulated time. */
     bool tells_rejections = e->config.replay_stalls && e->rejected.count > 0;
-    if (idle && e->waiting.count + e->running.count == 0 && !tells_rejections) {
+    if (idle && unfinished(e) == 0 && !tells_rejections) {
         accounting_set(&e->accounting, 0, false, NULL);
         park_end_step(e);
         return true; /* every waiting request got a verdict: no step */
@@ -662,12 +690,12 @@ static bool run_step(struct engine *e, bool more_arrivals)
     check_states(e, NULL);
     report_step(e, free_after_schedule, begin);
     e->stats.steps++;
-    if (idle && !more_arrivals && e->waiting.count + e->running.count > 0) {
+    if (idle && !more_arrivals && unfinished(e) > 0) {
         e->stats.stalled = true;
         return false;
     }
     if (e->config.max_steps > 0 && e->stats.steps >= e->config.max_steps) {
-        e->stats.max_steps_reached = e->waiting.count + e->running.count > 0 || more_arrivals;
+        e->stats.max_steps_reached = unfinished(e) > 0 || more_arrivals;
         return false;
     }
     return true;
@@ -689,7 +717,7 @@ static void add_arrival(struct engine *e, const struct wl_request *from)
     r->in_window = r->arrival_ns >= e->accounting.window_begin &&
                    r->arrival_ns < e->accounting.window_end;
     r->state = REQUEST_WAITING;
-    request_list_append(&e->waiting, r);
+    engine_enqueue(e, r, false);
     if (r->abort_ns != WL_NONE) abort_push(e, r);
 }
 
@@ -707,8 +735,8 @@ static int run_steps(struct engine *e, struct wl_source *source)
     struct wl_request next;
     int more = wl_next(source, &next, e->err);
     uint64_t begin_ns = more == 1 ? next.arrival_ns : 0;
-    while (more == 1 || e->waiting.count + e->running.count > 0) {
-        if (e->waiting.count + e->running.count == 0) {
+    while (more == 1 || unfinished(e) > 0) {
+        if (unfinished(e) == 0) {
             if (!e->started) start_clock(e, next.arrival_ns);
             if (next.arrival_ns > e->now) e->now = next.arrival_ns;
             accounting_advance(&e->accounting, e->now);
@@ -724,7 +752,7 @@ static int run_steps(struct engine *e, struct wl_source *source)
                            (unsigned long long)e->stats.steps);
         }
         if (e->out_of_memory) return err_set(e->err, ERR_FAILED, "out of memory");
-        if (e->waiting.count + e->running.count + e->rejected.count == 0) {
+        if (unfinished(e) + e->rejected.count == 0) {
             accounting_set(&e->accounting, 0, false, NULL); /* the last one left: nothing runs till more come */
             continue;
         }
@@ -733,6 +761,10 @@ static int run_steps(struct engine *e, struct wl_source *source)
     if (more == 1 && e->config.replay_stalls) more = count_rest(e, source, more);
     drop_all(e, &e->rejected); /* of a last step that was none */
     if (more < 0) return -1;
+    if (e->stats.stalled && !e->config.replay_stalls) {
+        return err_set(e->err, ERR_FAILED, "step %llu: %llu requests are left and none can go on",
+                       (unsigned long long)e->stats.steps, (unsigned long long)unfinished(e));
+    }
     e->stats.simulated_ns = e->now - begin_ns;
     return 0;
 }

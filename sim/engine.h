@@ -68,6 +68,8 @@ enum event_kind {
     EVENT_GROW,    /* a = computed tokens after, b = new units (only when > 0) */
     EVENT_REFUSE,  /* a = ask units, b = obtainable units */
     EVENT_PREEMPT, /* a = computed tokens lost */
+    EVENT_SWAP_OUT, /* a = units moved to the host */
+    EVENT_SWAP_IN,
     EVENT_FORK,    /* a = children */
     EVENT_EVICT,   /* a = block */
     EVENT_COPY,    /* a = from, b = to */
@@ -108,6 +110,8 @@ struct engine_config {
     /* Only what happens in [begin, end) is measured: nanoseconds, or request numbers in serial runs. */
     uint64_t window_begin, window_end;
     uint64_t check_every;                /* 0: O(1) checks only; k: full walk at every k-th call */
+    uint64_t swap_space_bytes;           /* host memory for swapped requests */
+    bool by_priority;                    /* smaller numbers first, arrival order among equals */
     bool plain_loop;                     /* visit every sequence at every step: slow, obvious, the same result */
     bool replay_stalls;                  /* golden cases: no verdicts at the head; a stall ends the run */
     uint64_t max_steps;                  /* 0: no limit */
@@ -120,6 +124,7 @@ struct engine_stats {
     uint64_t steps, simulated_ns;
     bool stalled, max_steps_reached;
     uint64_t preemptions, evictions, copies;
+    uint64_t swap_outs, swap_ins; /* of the preemptions: to host memory; and back */
     uint64_t units_allocated; /* handed out anew, hits not counted */
     uint64_t scheduled_tokens;
 

@@ -7,7 +7,7 @@
 #include "sim/engine_park.h"
 #include "sim/shared_prefix.h"
 
-enum request_state { REQUEST_WAITING, REQUEST_RUNNING, REQUEST_GONE };
+enum request_state { REQUEST_WAITING, REQUEST_RUNNING, REQUEST_SWAPPED, REQUEST_GONE };
 
 /* A request between its arrival and its end. Hot fields first. */
 struct sim_request {
@@ -25,6 +25,7 @@ struct sim_request {
     uint64_t park_step;  /* decode step up to which its counters go, while parked */
     uint64_t admission_number; /* orders the running list */
     uint64_t taken_units;      /* since its admission */
+    uint64_t host_units;       /* in host memory, while swapped */
     uint64_t promised_units;   /* what a reserving scheduler still keeps back for it */
     bool ever_admitted, ever_preempted, counted_refusal, in_window;
     kv_seq *seqs;        /* kv.samples of them while it runs */
@@ -64,6 +65,9 @@ struct request_list {
 };
 void request_list_append(struct request_list *list, struct sim_request *request);
 void request_list_push_front(struct request_list *list, struct sim_request *request);
+/* after NULL: at the front. */
+void request_list_insert_after(struct request_list *list, struct sim_request *after,
+                               struct sim_request *request);
 void request_list_remove(struct request_list *list, struct sim_request *request);
 
 struct request_array {
@@ -86,7 +90,9 @@ struct engine {
     uint64_t pool_version;  /* changes with every change of the pool; from 1 on */
     uint64_t promised_units; /* sum over the running requests */
     bool known_outputs;     /* some request's output content is known */
-    struct request_list waiting, running;
+    struct request_list waiting, running, swapped;
+    uint64_t host_units, host_units_used; /* host memory for swapped requests */
+    uint64_t step_swap_bytes;
     uint64_t running_seqs;
     kv_seq *free_seqs; /* stack, lowest number on top */
     uint64_t free_seq_count;
@@ -125,6 +131,10 @@ struct scheduler {
     const char *name, *summary, *source;
     bool serial;
     double default_watermark;
+    bool watermark_always; /* kept also while nothing runs */
+    bool whole_prompts;    /* never cuts a prompt: a step must have room for the longest */
+    bool skips;            /* serves running requests in the order of their admission, one token each where that is all
+                              they need: quiet ones need no visit (engine_park.h) */
     void (*pass)(struct engine *engine);
 };
 const struct scheduler *scheduler_find(const char *name);
@@ -157,8 +167,21 @@ enum kv_status engine_admit(struct engine *engine, struct sim_request *request,
 void engine_promise(struct engine *engine, struct sim_request *request, uint64_t units);
 /* Grows a running request by n tokens of each sequence, or books the refusal. */
 bool engine_extend(struct engine *engine, struct sim_request *request, uint64_t new_tokens);
+/* Takes a request out of the step's list of scheduled ones; returns the tokens it was to compute, 0 when it was not
+ * in it. */
+uint64_t engine_unschedule(struct engine *engine, struct sim_request *request);
+/* Puts a request among the waiting ones: at the end or the front, or where its priority belongs. */
+void engine_enqueue(struct engine *engine, struct sim_request *request, bool front);
 /* Puts a running request, all memory given back, at the head of the waiting queue. */
 void engine_preempt(struct engine *engine, struct sim_request *request);
+/* Units that n more tokens of each sequence take from the pool. */
+uint64_t engine_growth_units(struct engine *engine, const struct sim_request *request,
+                             uint64_t new_tokens);
+/* Moves a running, forked request's memory to the host (engine_swap.c). False when there is no room for it. */
+bool engine_swap_out(struct engine *engine, struct sim_request *request);
+/* Brings a swapped request back to the end of the running list unless units and samples with the headroom are not
+ * obtainable; then books the refusal, or the verdict when nothing runs that could make room. */
+bool engine_swap_in(struct engine *engine, struct sim_request *request, uint64_t headroom_units);
 /* Ends the request with the verdict unservable; it may be waiting or running. */
 void engine_unservable(struct engine *engine, struct sim_request *request, bool outgrew_pool);
 /* The request runs alone and was refused: true when it can never go on. */
@@ -174,6 +197,9 @@ void engine_release_memory(struct engine *engine, struct sim_request *request);
 void engine_drop(struct engine *engine, struct sim_request *request);
 void engine_fork(struct engine *engine, struct sim_request *request);
 void engine_account(struct engine *engine, struct sim_request *request);
+void engine_close_refusal(struct engine *engine, struct sim_request *request);
+void engine_leave_host(struct engine *engine, struct sim_request *request);
+void engine_count_preemption(struct engine *engine, struct sim_request *request);
 void engine_event(struct engine *engine, enum event_kind kind, const struct sim_request *request,
                   uint64_t a, uint64_t b);
 void *engine_grow_array(struct engine *engine, void *items, size_t count, size_t *capacity,

@@ -319,7 +319,7 @@ bool engine_hold_back(struct engine *e, struct sim_request *r, enum kv_demand_ki
 }
 
 /* The demand of r is met or dropped. */
-static void close_refusal(struct engine *e, struct sim_request *r)
+void engine_close_refusal(struct engine *e, struct sim_request *r)
 {
     refusals_close(&e->refusals, &r->episode, e->now);
     if (e->probe_request == r) {
@@ -456,7 +456,7 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
         .request = &r->kv,
         .seqs = r->seqs,
         .seq_count = samples,
-        .something_runs = e->running.count > 0,
+        .something_runs = e->running.count > 0 || c->scheduler->watermark_always,
         .computed_tokens = hit->tokens,
         .filled_tokens = filled,
         .slots_tokens = min_u64(filled + lookahead, c->max_model_len),
@@ -489,7 +489,7 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
     uint64_t new_units = admitted_units(&taken, hit);
     e->stats.units_allocated += new_units;
     r->taken_units = taken.ask_units;
-    close_refusal(e, r);
+    engine_close_refusal(e, r);
     r->slot_episode_begin = 0;
     count_admission(e, r, hit);
     r->computed = hit->tokens;
@@ -513,6 +513,13 @@ void engine_promise(struct engine *e, struct sim_request *r, uint64_t units)
 {
     r->promised_units = above(units, r->taken_units);
     e->promised_units += r->promised_units;
+}
+
+uint64_t engine_growth_units(struct engine *e, const struct sim_request *r, uint64_t new_tokens)
+{
+    bool own_blocks = r->forked && r->written_since_fork;
+    uint64_t after = kv_units_for(e->policy, &r->kv, r->computed + new_tokens, r->forked);
+    return above(after, kv_units_for(e->policy, &r->kv, r->computed, own_blocks));
 }
 
 static bool try_extend(struct engine *e, struct sim_request *r, uint64_t new_tokens,
@@ -552,7 +559,7 @@ bool engine_extend(struct engine *e, struct sim_request *r, uint64_t new_tokens)
         }
         return false;
     }
-    close_refusal(e, r);
+    engine_close_refusal(e, r);
     r->taken_units += taken.ask_units;
     uint64_t kept = min_u64(taken.ask_units, r->promised_units);
     r->promised_units -= kept;
@@ -586,7 +593,7 @@ void engine_release_memory(struct engine *e, struct sim_request *r)
     if (park_leave(e, r)) share_filled(e, r);
     e->promised_units -= r->promised_units;
     r->promised_units = r->taken_units = 0;
-    close_refusal(e, r);
+    engine_close_refusal(e, r);
     e->pool_version++;
     kv_release(e->policy, r->seqs, r->kv.samples);
     accounting_touch(&e->accounting);
@@ -598,6 +605,39 @@ void engine_release_memory(struct engine *e, struct sim_request *r)
     r->state = REQUEST_GONE;
 }
 
+uint64_t engine_unschedule(struct engine *e, struct sim_request *r)
+{
+    for (size_t i = 0; i < e->scheduled_count; i++) {
+        if (e->scheduled[i].request != r) continue;
+        uint64_t tokens = e->scheduled[i].new_tokens * e->scheduled[i].width;
+        e->scheduled_count--;
+        memmove(&e->scheduled[i], &e->scheduled[i + 1],
+                (e->scheduled_count - i) * sizeof e->scheduled[0]);
+        e->stats.scheduled_tokens -= tokens;
+        return tokens;
+    }
+    return 0;
+}
+
+static bool comes_after(const struct sim_request *a, const struct sim_request *b)
+{
+    if (a->priority != b->priority) return a->priority > b->priority;
+    if (a->arrival_ns != b->arrival_ns) return a->arrival_ns > b->arrival_ns;
+    return a->index > b->index;
+}
+
+void engine_enqueue(struct engine *e, struct sim_request *r, bool front)
+{
+    if (!e->config.by_priority) {
+        if (front) request_list_push_front(&e->waiting, r);
+        else request_list_append(&e->waiting, r);
+        return;
+    }
+    struct sim_request *after = e->waiting.tail;
+    while (after && comes_after(after, r)) after = after->prev;
+    request_list_insert_after(&e->waiting, after, r);
+}
+
 void engine_preempt(struct engine *e, struct sim_request *r)
 {
     engine_event(e, EVENT_PREEMPT, r, r->computed, 0);
@@ -606,7 +646,12 @@ void engine_preempt(struct engine *e, struct sim_request *r)
     r->forked = false;
     r->ever_preempted = true;
     r->state = REQUEST_WAITING;
-    request_list_push_front(&e->waiting, r);
+    engine_enqueue(e, r, true);
+    engine_count_preemption(e, r);
+}
+
+void engine_count_preemption(struct engine *e, struct sim_request *r)
+{
     if (e->now >= e->refusals.window_begin && e->now < e->refusals.window_end) {
         e->stats.preemptions++;
     }
@@ -640,7 +685,7 @@ bool engine_outgrew_pool(struct engine *e, struct sim_request *r)
 void engine_unservable(struct engine *e, struct sim_request *r, bool outgrew_pool)
 {
     assert(r->state != REQUEST_GONE);
-    close_refusal(e, r);
+    engine_close_refusal(e, r);
     e->stats.unservable++;
     if (outgrew_pool) e->stats.outgrew_pool++;
     if (e->stats.unservable_example[0] == '\0') {

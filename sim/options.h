@@ -109,6 +109,7 @@ struct opt_list {
 };
 
 /* Words, in the order of `choices` in options.def. --rules is enum kv_rules. */
+enum opt_scheduling_policy { OPT_SCHEDULING_FCFS, OPT_SCHEDULING_PRIORITY };
 enum opt_admission { OPT_ADMISSION_WHOLE_PROMPT, OPT_ADMISSION_FIRST_CHUNK };
 enum opt_cache_output { OPT_CACHE_OUTPUT_KEYED, OPT_CACHE_OUTPUT_UNKEYED, OPT_CACHE_OUTPUT_TRACE };
 enum opt_step_time { OPT_STEP_TIME_UNIT, OPT_STEP_TIME_LINEAR };

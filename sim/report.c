@@ -204,6 +204,8 @@ void report_figures(struct result *r, struct engine *e, const struct options *o,
     result_u64(r, "saturated_ns", serial ? 0 : (uint64_t)a->saturated_time.time);
     result_u64(r, "window_ns", serial ? 0 : (uint64_t)a->whole.time);
     result_u64(r, "preemptions", s->preemptions);
+    result_u64(r, "swap_outs", s->swap_outs);
+    result_u64(r, "swap_ins", s->swap_ins);
     result_u64(r, "evictions", s->evictions);
     result_u64(r, "copies", s->copies);
     result_u64(r, "units_allocated", s->units_allocated);

@@ -180,6 +180,11 @@ int simulation_configure(struct engine_config *c, const struct optset *set, cons
     c->max_num_seqs = o->max_num_seqs;
     c->max_num_batched_tokens = o->max_num_batched_tokens;
     c->max_model_len = o->max_model_len == OPT_UNSET ? default_model_len(facts) : o->max_model_len;
+    /* Engines that do not cut prompts take a larger default, as vLLM v0 did. */
+    if (c->scheduler->whole_prompts && !optset_given(set, "max-num-batched-tokens")) {
+        c->max_num_batched_tokens = c->max_model_len > 2560 ? c->max_model_len : 2560;
+    }
+    if (c->geometry.rules == KV_RULES_2026_04) c->geometry.watermark = 0;
     c->long_prefill_token_threshold = o->long_prefill_tokens;
     c->chunked_prefill = o->chunked_prefill;
     c->whole_prompt_admission = o->admission == OPT_ADMISSION_WHOLE_PROMPT;
@@ -188,6 +193,8 @@ int simulation_configure(struct engine_config *c, const struct optset *set, cons
     c->declared_factor_millionths = o->declared_output.factor_millionths;
     c->window_begin = facts->window_begin;
     c->window_end = facts->window_end;
+    c->by_priority = o->scheduling_policy == OPT_SCHEDULING_PRIORITY;
+    c->swap_space_bytes = o->swap_space_bytes;
     c->plain_loop = o->plain_loop;
     c->check_every = o->check ? o->check_every : 0;
     return 0;

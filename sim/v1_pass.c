@@ -13,16 +13,34 @@ static uint64_t cut(const struct engine *e, uint64_t tokens, uint64_t budget, ui
     return min_u64(tokens, budget / width);
 }
 
-/* Makes room for r by preempting from the end of the running list. Returns false when r itself is
- * gone: preempted, or ended because it will never fit. */
-static bool extend_or_preempt(struct engine *e, struct sim_request *r, uint64_t tokens)
+/* Who gives way: the last admitted, or with priorities the least important, latest arrival (the first of equals, as
+ * vLLM's max() over its running list). */
+static struct sim_request *choose_victim(const struct engine *e)
+{
+    struct sim_request *victim = e->running.tail;
+    if (!e->config.by_priority) return victim;
+    victim = e->running.head;
+    for (struct sim_request *r = victim->next; r; r = r->next) {
+        if (r->priority > victim->priority ||
+            (r->priority == victim->priority && r->arrival_ns > victim->arrival_ns)) {
+            victim = r;
+        }
+    }
+    return victim;
+}
+
+/* Makes room for r. A victim that has been served in this pass gives its tokens back to the budget. Returns false when r
+ * itself is gone: preempted, or ended because it will never fit. */
+static bool extend_or_preempt(struct engine *e, struct sim_request *r, uint64_t tokens,
+                              uint64_t *budget)
 {
     while (!engine_extend(e, r, tokens)) {
-        struct sim_request *victim = e->running.tail;
+        struct sim_request *victim = choose_victim(e);
         if (victim == r && e->running.count == 1 && engine_outgrew_pool(e, r)) {
             engine_unservable(e, r, true);
             return false;
         }
+        if (e->config.by_priority) *budget += engine_unschedule(e, victim);
         engine_preempt(e, victim);
         if (victim == r) return false;
     }
@@ -35,7 +53,7 @@ uint64_t v1_schedule_running(struct engine *e, uint64_t budget)
     if (e->park.on) {
         /* Parked requests come first and get a token each; there is budget for all of them. */
         while ((r = park_next_due(e)) != NULL) {
-            if (!extend_or_preempt(e, r, 1)) break;
+            if (!extend_or_preempt(e, r, 1, &budget)) break;
             budget -= request_width(r);
         }
         park_book(e);
@@ -48,7 +66,7 @@ uint64_t v1_schedule_running(struct engine *e, uint64_t budget)
         uint64_t tokens = cut(e, request_target(r) - r->computed, budget, width);
         tokens = min_u64(tokens, e->config.max_model_len - 1 - r->computed);
         if (tokens > 0) {
-            if (!extend_or_preempt(e, r, tokens)) break;
+            if (!extend_or_preempt(e, r, tokens, &budget)) break;
             budget -= tokens * width;
         }
         r = r->next;

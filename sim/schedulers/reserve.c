@@ -39,5 +39,6 @@ const struct scheduler scheduler_reserve = {
     .summary = "v1, but a request starts only when prompt and max_tokens are assured",
     .source = "Text Generation Inference, backends/v3 (full reservation at admission)",
     .default_watermark = 0,
+    .skips = true,
     .pass = pass,
 };
