@@ -6,6 +6,7 @@
 
 #include "sim/command.h"
 #include "sim/outfile.h"
+#include "sim/plots.h"
 #include "sim/run_common.h"
 #include "sim/sweep.h"
 
@@ -119,7 +120,8 @@ static unsigned thread_count(const struct optset *set)
 static int run_and_write(const struct optset *set, struct sweep *sweep, struct output *out,
                          struct err *err)
 {
-    const char *path = optset_text(set, "output");
+    const char *path = optset_text(set, "output"), *plot = optset_text(set, "plot");
+    if (plot && plots_check(plot, err)) return -1;
     if (open_output(out, path, sweep, err)) return -1;
     if (sweep_run(sweep, thread_count(set), on_cell, out, err)) return -1;
     const struct result *rows = sweep_rows(sweep);
@@ -131,6 +133,7 @@ static int run_and_write(const struct optset *set, struct sweep *sweep, struct o
         unlink(out->partial_path);
     }
     run_warn(&rows[0]);
+    if (plot && plots_draw(plot, rows, count, err)) return -1;
     return judge_rows(set, rows, count, err);
 }
 
