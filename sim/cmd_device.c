@@ -148,7 +148,7 @@ static int run_replay(const struct optset *set, int argc, char **argv, struct er
 {
     struct replay_task task = {.set = set};
     const char *path = NULL;
-    if (one_argument(argc, argv, "an operation file", &path, err) != 0 || load_case(&task, err) != 0)
+    if (one_argument(argc, argv, "operation file", &path, err) != 0 || load_case(&task, err) != 0)
         return -1;
     int status = replay_task_run(&task, path, err);
     device_ops_release(&task.ops);
@@ -181,7 +181,7 @@ static int run_import(const struct optset *set, int argc, char **argv, struct er
 {
     struct device_snapshot snapshot;
     const char *path = NULL;
-    if (one_argument(argc, argv, "a snapshot", &path, err) != 0 ||
+    if (one_argument(argc, argv, "snapshot", &path, err) != 0 ||
         device_snapshot_read(path, count_option(set, "device", 0), &snapshot, err) != 0)
         return -1;
     int status = write_import(set, &snapshot, path, err);
