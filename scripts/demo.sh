@@ -34,9 +34,9 @@ summary() {
     function percent(a) { return a == "null" ? "-" : sprintf("%.1f", 100 * a) }
     function seconds(a) { return a == "null" ? "-" : sprintf("%.2f", a / 1e9) }
     BEGIN {
-        print "                          % of the pool, mean over time                refusals   of them   running  first token"
-        print "policy         block   live  reserved  unused  cached    free           (episodes) despite     mean    p50 s"
-        print "                                                                                   room"
+        print "                       % of the pool, mean over time          refusals          first    tokens"
+        print "                                                               despite          token   in cache"
+        print "policy        block   live reserved unused cached  free    all   room  running  p50 s       %"
     }
     {
         policy = get("policy"); block = get("options.block-size")
@@ -44,11 +44,11 @@ summary() {
         if (one ? block != 16 : block != 1 && block != 16 && block != 512) next
         unused = get("states.internal") + get("states.rounding") + get("states.dead")
         left = get("states.free") + get("states.stranded")
-        printf "%-13s %6s %6s %9s %7s %7s %7s %20d %9d %8.1f %8s\n", policy, one ? "any" : block,
+        printf "%-13s %5s %6s %8s %6s %6s %5s %6d %6d %8.1f %6s %7s\n", policy, one ? "any" : block,
             percent(get("states.live")), percent(get("states.reserved")), percent(unused),
             percent(get("states.cached")), percent(left), get("refusals.episodes"),
             get("refusals.by_class.despite_free") + get("refusals.by_class.despite_unused"),
-            get("running.mean"), seconds(get("ttft_ns.p50"))
+            get("running.mean"), seconds(get("ttft_ns.p50")), percent(get("hit_rate_tokens"))
     }' "$1"
 }
 
@@ -102,7 +102,7 @@ else
         --kv-cache-memory-bytes 12GiB
     load azure-code preset:azure-code --max-requests 800 --arrival-speedup-ratio 8 \
         --kv-cache-memory-bytes 6GiB
-    load mooncake preset:mooncake-conversation --max-requests 250 --kv-cache-memory-bytes 48GiB
+    load mooncake preset:mooncake-conversation --max-requests 250 --kv-cache-memory-bytes 40GiB
     load chat preset:shared-chat --max-requests 1500 --kv-cache-memory-bytes 2GiB
     one azure-conv preset:azure-conv --policy prefix --block-size 16 --max-requests 1000 \
         --arrival-speedup-ratio 4 --kv-cache-memory-bytes 12GiB
@@ -110,8 +110,8 @@ fi
 
 cat <<END
 
-unused: allocated, never to be filled. despite room: refused while memory was free, or held by bytes that
-hold nothing. Written, for each load:
+unused: allocated, never to be filled. refusals: of allocations, in episodes; despite room: while enough was free, or was
+allocated and held nothing. tokens in cache: of the prompts, -: no such thing. Written, for each load:
 END
 for name in "$folder"/*/; do
     name=${name%/}

@@ -27,7 +27,7 @@ do for [panel = 1:2] {
         NAMES = 'contiguity request_rounding stranded_page idle_mapped group_mismatch watermark '. \
                 'over_reservation granularity pinned pool_boundary capacity reservation internal'
         GROUP = 'refusals.by_cause.'
-        array HUES[13] = [RED, PURPLE, BROWN, NAVY, OLIVE, GREEN, ORANGE, SKY, GREY, BLACK, BLUE, YELLOW, PALE]
+        array HUES[13] = [RED, PURPLE, BROWN, NAVY, OLIVE, GREEN, ORANGE, SKY, PALE, BLACK, BLUE, YELLOW, GREY]
     }
     LABELS = panel == 1
     PARTS = ''

@@ -114,7 +114,7 @@ note_top(v) = (top = column('bar') > 0 && v > top ? v : top, 0)
 find_shown = 'SHOWN = ""; do for [i = 1:words(PARTS)] { top = 0; set table $scratch; \
     plot [-1:1][-1:1] CSV using (note_top(number(word(PARTS, i)))):(0) with points; unset table; \
     if (top > 0) { SHOWN = SHOWN." ".sprintf("%d", i) } }; \
-    top = 0; set table $scratch; plot [-1:1][-1:1] CSV using (note_top(sum_to(words(PARTS)))):(0) with points; unset table; extent = top'
+    if (SHOWN eq "") { SHOWN = "1" }; top = 0; set table $scratch; plot [-1:1][-1:1] CSV using (note_top(sum_to(words(PARTS)))):(0) with points; unset table; extent = top'
 LABELS = 1
 bar_axis = 'set yrange [-bars - 0.6:-0.4]; unset grid; set grid xtics lc rgb 0xDDDDDD lt 1 lw 0.6; set border 1; \
     set ytics scale 0; set style fill solid border rgb 0xFFFFFF'
