@@ -21,6 +21,8 @@ static const struct {
     {"trace stats", FOR_TRACE_STATS},
     {"trace convert", FOR_TRACE_CONVERT},
     {"trace check", FOR_TRACE_CHECK},
+    {"device replay", FOR_DEVICE_REPLAY},
+    {"device import", FOR_DEVICE_IMPORT},
 };
 
 /* Cuts blanks off both ends, in place. */
