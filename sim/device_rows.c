@@ -28,28 +28,37 @@ static bool text_room(struct text *t, size_t more)
     return true;
 }
 
-static void put(struct text *t, const char *text)
+static void put_bytes(struct text *t, const char *bytes, size_t count)
 {
-    size_t bytes = strlen(text);
-    if (!text_room(t, bytes))
+    if (!text_room(t, count))
         return;
-    memcpy(t->at + t->count, text, bytes);
-    t->count += bytes;
+    memcpy(t->at + t->count, bytes, count);
+    t->count += count;
+}
+
+/* inline, so that the length of a constant is one too. */
+static inline void put(struct text *t, const char *text)
+{
+    put_bytes(t, text, strlen(text));
 }
 
 /* printf is ten times as slow, and a row has twenty numbers. */
 static void put_u64(struct text *t, uint64_t value)
 {
     char digits[20];
-    size_t n = 0;
-    do {
-        digits[n++] = (char)('0' + value % 10);
+    size_t at = sizeof digits;
+    while (value >= 100) {
+        unsigned pair = (unsigned)(value % 100);
+        value /= 100;
+        digits[--at] = (char)('0' + pair % 10);
+        digits[--at] = (char)('0' + pair / 10);
+    }
+    if (value >= 10) {
+        digits[--at] = (char)('0' + value % 10);
         value /= 10;
-    } while (value > 0);
-    if (!text_room(t, n))
-        return;
-    while (n > 0)
-        t->at[t->count++] = digits[--n];
+    }
+    digits[--at] = (char)('0' + value);
+    put_bytes(t, digits + at, sizeof digits - at);
 }
 
 static void put_i64(struct text *t, int64_t value)
@@ -280,32 +289,26 @@ static int flush(struct text *t, FILE *out, struct err *err)
 {
     if (t->failed)
         return err_set(err, ERR_FAILED, "out of memory");
-    if (fwrite(t->at, 1, t->count, out) != t->count)
+    if (t->count > 0 && fwrite(t->at, 1, t->count, out) != t->count)
         return err_set(err, ERR_FAILED, "cannot write the rows");
     t->count = 0;
     return 0;
 }
 
-static int write_rows(struct text *t, FILE *out, const struct device_ops *ops, const struct dev_config *config,
-                      const struct row_style *style, struct err *err)
+/* The second pass: rows as they come. */
+static int stream_rows(struct text *t, FILE *out, struct device_replay *r, const struct row_style *style, struct err *err)
 {
-    struct device_replay r;
-    if (device_replay_init(&r, ops, config, err) != 0)
-        return -1;
-    int status = 0;
-    for (size_t i = 0; status == 0 && i < ops->count; i++) {
+    for (size_t i = 0; i < r->ops->count; i++) {
         struct device_outcome outcome;
-        status = device_replay_step(&r, i, &outcome, err);
-        if (status == 0)
-            status = put_row(t, &r, i, &outcome, style, err);
-        if (status == 0 && (t->count >= FLUSH_BYTES || t->failed))
-            status = flush(t, out, err);
+        if (device_replay_step(r, i, &outcome, err) != 0 || put_row(t, r, i, &outcome, style, err) != 0)
+            return -1;
+        if ((t->count >= FLUSH_BYTES || t->failed) && flush(t, out, err) != 0)
+            return -1;
     }
-    device_replay_release(&r);
-    return status != 0 ? status : flush(t, out, err);
+    return flush(t, out, err);
 }
 
-/* The first pass: is every operation in order, and what were the peaks? */
+/* The first pass: is every operation in order, and what were the peaks? It costs less than keeping the rows would. */
 static int find_peaks(const struct device_ops *ops, const struct dev_config *config, struct dev_stats *stats, struct err *err)
 {
     struct device_replay r;
@@ -325,14 +328,17 @@ int device_rows_write(const struct device_rows *rows, const struct device_ops *o
 {
     struct dev_config config;
     struct dev_stats stats;
+    struct device_replay r;
     struct text t = {0};
     struct row_style style = {.counters_every = rows->counters_every, .device_free = c->device_free_bytes != DEV_NONE};
     if (style.counters_every == 0)
         style.counters_every = strncmp(c->name, "long_", 5) == 0 ? 16 : 1;
-    if (device_case_config(c, setting, &config, err) != 0 || find_peaks(ops, &config, &stats, err) != 0)
+    if (device_case_config(c, setting, &config, err) != 0 || find_peaks(ops, &config, &stats, err) != 0 ||
+        device_replay_init(&r, ops, &config, err) != 0)
         return -1;
     put_header(&t, c, variant, setting, &config, &stats);
-    int status = write_rows(&t, rows->out, ops, &config, &style, err);
+    int status = stream_rows(&t, rows->out, &r, &style, err);
+    device_replay_release(&r);
     free(t.at);
     return status;
 }

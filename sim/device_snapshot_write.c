@@ -73,9 +73,12 @@ static void put_int(struct writer *w, int64_t value)
         put_op(w, 'J'); /* BININT */
         put_little(w, (uint64_t)value, 4);
     } else {
+        int bytes = 4; /* as few as Python would write, with a sign bit on top */
+        while (bytes < 8 && value >> (8 * bytes - 1) != (value < 0 ? -1 : 0))
+            bytes++;
         put_op(w, 0x8a); /* LONG1 */
-        put_little(w, 8, 1);
-        put_little(w, (uint64_t)value, 8);
+        put_little(w, (uint64_t)bytes, 1);
+        put_little(w, (uint64_t)value, bytes);
     }
 }
 
