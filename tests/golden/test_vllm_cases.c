@@ -73,7 +73,7 @@ static size_t add_cases(const char *folder, struct CMUnitTest *tests, size_t n, 
 
 int main(void)
 {
-    struct CMUnitTest tests[CASES_2026_08 + CASES_2026_04];
+    static struct CMUnitTest tests[CASES_2026_08 + CASES_2026_04]; /* static: the names stay reachable */
     size_t n = 0;
     for (size_t i = 0; i < 2; i++) n = add_cases(folders[i], tests, n, sizeof tests / sizeof tests[0]);
     if (n != CASES_2026_08 + CASES_2026_04) {

@@ -419,7 +419,7 @@ static struct CMUnitTest named(const char *what, CMUnitTestFunction function, co
 
 int main(void)
 {
-    struct CMUnitTest tests[2 * VARIANTS + 2] = {
+    static struct CMUnitTest tests[2 * VARIANTS + 2] = { /* static: the names stay reachable */
         cmocka_unit_test(run__pool_is_huge__no_refusals_and_equal_latency),
         cmocka_unit_test(lost_sharing__serial_runs__adds_up_to_the_infinite_cache),
     };
