@@ -27,6 +27,7 @@ struct old_block {
 struct work {
     const struct device_snapshot *s;
     struct device_import *import;
+    struct dev_settings settings;
     FILE *out;
     struct device_spans spans;  /* going back: those held before event i; then those at the start */
     struct device_spans now;    /* in the history: those held */
@@ -373,13 +374,31 @@ static uint64_t segment_bytes_for(uint64_t bytes)
 struct run {
     size_t end;
     uint64_t segments; /* cudaFree'd ones */
+    bool in_order;     /* of empty_cache: large segments by size and address, then small ones */
+    uint64_t first_bytes, bytes_max;
 };
+
+static bool in_release_order(const struct snapshot_event *a, const struct snapshot_event *b)
+{
+    bool a_small = a->bytes == SMALL_SEGMENT_BYTES, b_small = b->bytes == SMALL_SEGMENT_BYTES;
+    if (a_small != b_small)
+        return b_small;
+    return a->bytes < b->bytes || (a->bytes == b->bytes && a->address < b->address);
+}
 
 static struct run find_run(const struct device_snapshot *s, size_t i)
 {
-    struct run run = {.end = i};
-    for (; run.end < s->event_count && gives_back(&s->events[run.end]); run.end++)
-        run.segments += s->events[run.end].action == SNAPSHOT_SEGMENT_FREE;
+    struct run run = {.end = i, .in_order = true, .first_bytes = s->events[i].bytes};
+    const struct snapshot_event *last = NULL;
+    for (; run.end < s->event_count && gives_back(&s->events[run.end]); run.end++) {
+        const struct snapshot_event *event = &s->events[run.end];
+        if (event->action != SNAPSHOT_SEGMENT_FREE)
+            continue;
+        run.segments++;
+        run.in_order = run.in_order && (!last || in_release_order(last, event));
+        run.bytes_max = event->bytes > run.bytes_max ? event->bytes : run.bytes_max;
+        last = event;
+    }
     return run;
 }
 
@@ -400,6 +419,12 @@ static bool is_empty_cache(const struct work *w, size_t i, uint64_t held, size_t
     if (run.end == s->event_count)
         return true;
     enum snapshot_action then = s->events[run.end].action;
+    uint64_t max_split = w->settings.max_split_bytes;
+    if (!run.in_order)
+        return false; /* garbage collection, or large segments that were sacrificed first */
+    /* A refused request would have sacrificed a large segment before any other, unless garbage collection came before. */
+    if (w->settings.gc_threshold <= 0.0 && run.first_bytes < max_split && run.bytes_max >= max_split)
+        return true;
     if (then == SNAPSHOT_OOM)
         return false;
     if (then != SNAPSHOT_SEGMENT_ALLOC && then != SNAPSHOT_SEGMENT_MAP)
@@ -545,6 +570,8 @@ int device_import_write(const struct device_snapshot *snapshot, FILE *out, struc
     *import = (struct device_import){.snapshot = snapshot, .cap_bytes_max = UINT64_MAX};
     device_spans_init(&w.spans);
     device_spans_init(&w.now);
+    dev_settings_init(&w.settings);
+    dev_settings_parse(&w.settings, snapshot->setting, NULL, 0); /* one that cannot be read counts as none */
     w.address_of_event = calloc(events + 1, sizeof *w.address_of_event);
     w.pool_of_event = calloc(events + 1, sizeof *w.pool_of_event);
     w.live = calloc(events + blocks + 1, sizeof *w.live);
