@@ -82,7 +82,8 @@ one() {
     cat "$folder/$name/run.txt"
     for kind in svg png; do
         gnuplot -d -c "$scripts/plot/timeline.gp" "$folder/$name/timeline.csv" \
-            "$folder/$name/timeline.$kind" "$kind" "$trace $*"
+            "$folder/$name/timeline.$kind" "$kind" "$trace
+$*"
     done
 }
 
@@ -102,8 +103,8 @@ else
         --kv-cache-memory-bytes 12GiB
     load azure-code preset:azure-code --max-requests 800 --arrival-speedup-ratio 8 \
         --kv-cache-memory-bytes 6GiB
-    load mooncake preset:mooncake-conversation --max-requests 250 --kv-cache-memory-bytes 40GiB
-    load chat preset:shared-chat --max-requests 1500 --kv-cache-memory-bytes 2GiB
+    load mooncake preset:mooncake-conversation --max-requests 200 --kv-cache-memory-bytes 40GiB
+    load chat preset:shared-chat --max-requests 1000 --kv-cache-memory-bytes 2GiB
     one azure-conv preset:azure-conv --policy prefix --block-size 16 --max-requests 1000 \
         --arrival-speedup-ratio 4 --kv-cache-memory-bytes 12GiB
 fi
