@@ -44,6 +44,7 @@ struct work {
     uint64_t base_address;
     uint64_t last_id;
     uint32_t open_pool;
+    uint32_t next_pool;         /* going back: of the allocation after event i */
     struct err *err;
 };
 
@@ -102,7 +103,10 @@ static int go_back_over(struct work *w, size_t i)
         w->import->reserved_bytes_peak = w->spans.bytes;
     switch (event->action) {
     case SNAPSHOT_ALLOC:
-        w->pool_of_event[i] = span ? span->pool : 0;
+        w->pool_of_event[i] = w->next_pool = span ? span->pool : 0;
+        break;
+    case SNAPSHOT_OOM: /* of the next allocation: good for a guess */
+        w->pool_of_event[i] = w->next_pool;
         break;
     case SNAPSHOT_SEGMENT_ALLOC:
     case SNAPSHOT_SEGMENT_MAP:
@@ -502,6 +506,15 @@ static int follow(struct work *w, size_t i)
     return 0;
 }
 
+/* Nothing goes back for a request while a private pool is open. When nothing could, the open pool is the likely one if it serves the
+ * next allocation as well. */
+static uint32_t pool_of_oom(const struct work *w, size_t i)
+{
+    if (i > 0 && gives_back(&w->s->events[i - 1]))
+        return 0;
+    return w->pool_of_event[i] == w->open_pool ? w->open_pool : 0;
+}
+
 static void write_event(struct work *w, size_t i)
 {
     const struct snapshot_event *event = &w->s->events[i];
@@ -523,6 +536,7 @@ static void write_event(struct work *w, size_t i)
         break;
     case SNAPSHOT_OOM:
         w->import->ooms++;
+        switch_pool(w, pool_of_oom(w, i));
         if (event->bytes > 0)
             write_alloc(w, event->bytes, event->time_us);
         break;
