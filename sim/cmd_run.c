@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/command.h"
+#include "sim/plots.h"
 #include "sim/replay.h"
 #include "sim/report.h"
 #include "sim/run_common.h"
@@ -75,7 +76,18 @@ static int simulate(struct job *job, struct err *err)
     struct outfile *steps = job->steps_file;
     job->steps_file = NULL;
     if (steps && outfile_commit(steps, err)) return -1;
-    return run_logs_commit(&job->logs, err);
+    if (run_logs_commit(&job->logs, err)) return -1;
+    return o->plot ? plots_timeline(o->plot, o->timeline, o->trace, err) : 0;
+}
+
+/* What can be known to fail is said before the work. */
+static int check_plot(const struct options *o, struct err *err)
+{
+    if (!o->plot) return 0;
+    if (!o->timeline || strcmp(o->timeline, "-") == 0) {
+        return err_set(err, ERR_USAGE, "--plot: found no --timeline FILE, expected one to draw");
+    }
+    return plots_check(o->plot, err);
 }
 
 static int print(struct job *job, struct err *err)
@@ -99,7 +111,7 @@ static int prepare(struct job *job, struct err *err)
         job->set = job->replay.set;
     }
     if (options_resolve(job->set, &job->options, err) || options_need_trace(&job->options, err) ||
-        run_check_conditions(&job->options.fail_if, err)) {
+        check_plot(&job->options, err) || run_check_conditions(&job->options.fail_if, err)) {
         return -1;
     }
     options_wl(&job->options, &how);

@@ -215,6 +215,7 @@ static void run__bad_input__one_line_and_nothing_left(void **state)
         {{"run", f->trace, "--oom-log", missing}, 1, "no/such/place: No such file or directory"},
         {{"run", f->dir}, 3, "found a directory, expected a file"},
         {{"run", f->trace, "--events", f->dir}, 2, "is a directory, expected a file"},
+        {{"run", f->trace, "--plot", f->dir}, 2, "--plot: found no --timeline FILE, expected one to draw"},
         {{"run", "--policy", "static"}, 2, "--trace preset:azure-conv"},
         {{"run", f->trace, "--case", "tests/golden/vllm-v1/01-fcfs-no-cache"}, 2, "--trace: a case brings its own"},
         {{"run", "--case", f->dir}, 3, "/config.json: No such file or directory"},
