@@ -14,7 +14,6 @@ if [ $# -ne 2 ]; then
 fi
 program=$1
 folder=$2
-scripts=$(dirname "$0")
 
 policies=static,static-paged,jemalloc,dynamic,prefix,ideal
 sizes=1,2,4,8,16,32,64,128,256,512
@@ -74,17 +73,12 @@ one() {
     name=$1 trace=$2
     shift 2
     printf '\n== one run of %s: %s %s\n\n' "$name" "$trace" "$*"
-    "$program" run "$trace" "$@" --timeline "$folder/$name/timeline.csv" \
+    "$program" run "$trace" "$@" --timeline "$folder/$name/timeline.csv" --plot "$folder/$name" \
         --oom-log "$folder/$name/oom.csv" >"$folder/$name/run.txt" 2>"$folder/$name/run-notes.txt" || {
         cat "$folder/$name/run-notes.txt" >&2
         exit 1
     }
     cat "$folder/$name/run.txt"
-    for kind in svg png; do
-        gnuplot -d -c "$scripts/plot/timeline.gp" "$folder/$name/timeline.csv" \
-            "$folder/$name/timeline.$kind" "$kind" "$trace
-$*"
-    done
 }
 
 rm -rf "$folder"
