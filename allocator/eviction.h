@@ -6,6 +6,11 @@
  *
  *     insert -> (in use) -> give -> (evictable) -> take -> (in use) -> give -> ... -> evict
  *
+ * Words that the orders share: a *hit* is a take or a touch. An object that is in use keeps its place
+ * where a rule knows places (fifo, sieve), and loses it where the last use decides (lru). An object
+ * enters a queue when it is given back for the first time, not when it is filled: the owner gives a
+ * prompt's last block back first, so that among blocks of one age the tail goes before its prefix.
+ *
  * create() makes everything; no later call allocates or fails. Not thread-safe. A new order is one
  * new file in allocator/eviction/ that defines kv_eviction_NAME_ops. */
 #ifndef PAGESIM_EVICTION_H
@@ -19,8 +24,31 @@ struct kv_eviction {
     uint32_t count; /* objects inside the order; kept by the order */
 };
 
+#define KV_OBJECT_NONE UINT32_MAX
+
+enum kv_eviction_flags {
+    /* May evict a block while blocks that continue it stay: these can hit no more until it is back.
+     * Orders without the mark never do when owners give the last block of a chain back first. */
+    KV_EVICTION_ORPHANS = 1 << 0,
+    /* A larger cache always holds what a smaller one holds, the most recently given: miss-ratio
+     * curves come from one pass. */
+    KV_EVICTION_STACK = 1 << 1,
+    /* Must be told the future, through foresee. A bound, not a policy. */
+    KV_EVICTION_CLAIRVOYANT = 1 << 2,
+};
+
+#define KV_EVICTION_CATEGORIES 16 /* kinds of requests that an order can tell apart */
+
+/* What an object was filled with. */
+struct kv_content {
+    uint64_t key;
+    uint32_t parent; /* the object in use with the block before it in its prompt, or KV_OBJECT_NONE */
+    uint32_t depth;  /* blocks before it in its prompt */
+};
+
 /* Required unless marked optional. */
 struct kv_eviction_ops {
+    uint32_t flags; /* enum kv_eviction_flags */
     const char *name;
     const char *summary; /* one line */
     const char *source;  /* paper or engine whose rule it is */
@@ -29,9 +57,16 @@ struct kv_eviction_ops {
     struct kv_eviction *(*create)(uint32_t objects);
     void (*destroy)(struct kv_eviction *order); /* NULL is fine */
 
-    /* Optional. The object, in use, now carries the content `key`: a miss was filled. Orders that
-     * remember what they evicted recognise it here. */
-    void (*insert)(struct kv_eviction *order, uint32_t object, uint64_t key);
+    /* Optional. The calls that follow are for a request of this kind, < KV_EVICTION_CATEGORIES. */
+    void (*begin)(struct kv_eviction *order, uint32_t category);
+    /* Optional. The content was looked for and is not there; the evictions that follow make room for
+     * it, then it is inserted. Orders that learn from what they evicted do it here. */
+    void (*miss)(struct kv_eviction *order, uint64_t key);
+    /* Optional. The object, in use, now carries this content: a miss was filled. */
+    void (*insert)(struct kv_eviction *order, uint32_t object, const struct kv_content *content);
+    /* Clairvoyant orders only. The object's next use is the next-th, UINT64_MAX: it has none. Told
+     * before the object is given or touched. */
+    void (*foresee)(struct kv_eviction *order, uint32_t object, uint64_t next);
     /* Nobody uses the object any more. */
     void (*give)(struct kv_eviction *order, uint32_t object);
     /* A hit: somebody uses the object again. */

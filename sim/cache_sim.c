@@ -158,8 +158,8 @@ static void evict_one(struct block_cache *cache)
     cache->evicted_blocks++;
 }
 
-/* A free place for the number; there is one. `mark` is IN_USE or 0. */
-static uint32_t insert(struct block_cache *cache, uint32_t number, uint32_t mark)
+/* A free place for the number; there is one. `mark` is IN_USE or 0; parent and depth as in struct kv_content. */
+static uint32_t insert(struct block_cache *cache, uint32_t number, uint32_t mark, uint32_t parent, uint32_t depth)
 {
     uint32_t place = cache->free_place;
 
@@ -171,9 +171,18 @@ static uint32_t insert(struct block_cache *cache, uint32_t number, uint32_t mark
     }
     cache->number_of[place] = number | mark;
     cache->place_of[number] = place;
-    if (cache->order->ops->insert != NULL)
-        cache->order->ops->insert(cache->order, place, number);
+    if (cache->order->ops->insert != NULL) {
+        struct kv_content content = {number, parent, depth};
+
+        cache->order->ops->insert(cache->order, place, &content);
+    }
     return place;
+}
+
+static void announce_miss(struct block_cache *cache, uint32_t number)
+{
+    if (cache->order->ops->miss != NULL)
+        cache->order->ops->miss(cache->order, number);
 }
 
 uint64_t block_cache_access(struct block_cache *cache, const uint32_t *numbers, size_t n)
@@ -192,11 +201,85 @@ uint64_t block_cache_access(struct block_cache *cache, const uint32_t *numbers, 
             hits++;
             continue;
         }
+        announce_miss(cache, numbers[i]);
         if (order->count == cache->places)
             evict_one(cache);
-        ops->give(order, insert(cache, numbers[i], 0));
+        ops->give(order, insert(cache, numbers[i], 0, KV_OBJECT_NONE, 0));
     }
     return hits;
+}
+
+/* The same for an order that must be told when each is accessed next. */
+static uint64_t access_foreseen(struct block_cache *cache, const uint32_t *numbers, const uint32_t *next, uint64_t n)
+{
+    const struct kv_eviction_ops *ops = cache->order->ops;
+    uint64_t hits = 0;
+
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t place = cache->place_of[numbers[i]];
+        bool hit = place != PLACE_NONE;
+
+        if (!hit && cache->order->count == cache->places)
+            evict_one(cache);
+        if (!hit)
+            place = insert(cache, numbers[i], 0, KV_OBJECT_NONE, 0);
+        ops->foresee(cache->order, place, next[i] == UINT32_MAX ? UINT64_MAX : next[i]);
+        (hit ? ops->touch : ops->give)(cache->order, place);
+        hits += hit;
+    }
+    return hits;
+}
+
+/* --- the future ----------------------------------------------------------------------------------- */
+
+/* How many blocks of a request count; more than the capacity: it is rejected. */
+static uint64_t counted_blocks(const struct view *view, const struct cache_config *config)
+{
+    return config->blocks == CACHE_FULL_BLOCKS ? min_u64(view->n, view->full) : view->n;
+}
+
+/* For every block reference the step at which the block is referred to next, UINT32_MAX: never. A step is a reference
+ * (config NULL) or an accepted request. The caller frees it. NULL with err. */
+static uint32_t *foresee(const struct cache_trace *trace, const struct cache_config *config, struct err *err)
+{
+    uint64_t steps = config != NULL ? trace->request_count : trace->block_count;
+    uint32_t *next = NULL, *upcoming = NULL;
+
+    if (steps >= UINT32_MAX) {
+        err_set(err, ERR_FAILED, "clairvoyant eviction: found %" PRIu64 " steps, expected fewer than 2^32", steps);
+        return NULL;
+    }
+    next = malloc((size_t)(trace->block_count + 1) * sizeof *next);
+    upcoming = malloc(((size_t)trace->unique_blocks + 1) * sizeof *upcoming);
+    if (next == NULL || upcoming == NULL) {
+        err_set(err, ERR_FAILED, "out of memory for the future of %" PRIu64 " block references", trace->block_count);
+        free(next);
+        next = NULL;
+    } else {
+        memset(upcoming, 0xff, ((size_t)trace->unique_blocks + 1) * sizeof *upcoming);
+    }
+    for (uint64_t i = trace->block_count; next != NULL && config == NULL && i-- > 0;) {
+        next[i] = upcoming[trace->blocks[i]];
+        upcoming[trace->blocks[i]] = (uint32_t)i;
+    }
+    for (uint64_t r = trace->request_count; next != NULL && config != NULL && r-- > 0;) {
+        struct view view = view_of(trace, r);
+        uint64_t n = counted_blocks(&view, config);
+
+        if (n > config->capacity_blocks)
+            continue;
+        for (uint64_t b = 0; b < n; b++)
+            next[view.blocks - trace->blocks + (ptrdiff_t)b] = upcoming[view.blocks[b]];
+        for (uint64_t b = 0; b < n; b++)
+            upcoming[view.blocks[b]] = (uint32_t)r;
+    }
+    free(upcoming);
+    return next;
+}
+
+static bool is_clairvoyant(const struct cache_config *config)
+{
+    return (config->evict->flags & KV_EVICTION_CLAIRVOYANT) != 0;
 }
 
 /* Places for a capacity: never more than the trace has different blocks. */
@@ -223,11 +306,20 @@ int cache_run_stream(const struct cache_trace *trace, const struct cache_config 
                      struct cache_stream *result, struct err *err)
 {
     struct block_cache cache;
+    uint32_t *next = NULL;
 
-    if (init_for_trace(&cache, trace, config, err) != 0)
+    if (is_clairvoyant(config) && (next = foresee(trace, NULL, err)) == NULL)
         return -1;
+    if (init_for_trace(&cache, trace, config, err) != 0) {
+        free(next);
+        return -1;
+    }
     *result = (struct cache_stream){.lookups = trace->block_count};
-    result->hits = block_cache_access(&cache, trace->blocks, (size_t)trace->block_count);
+    if (next != NULL)
+        result->hits = access_foreseen(&cache, trace->blocks, next, trace->block_count);
+    else
+        result->hits = block_cache_access(&cache, trace->blocks, (size_t)trace->block_count);
+    free(next);
     result->evicted_blocks = cache.evicted_blocks;
     result->resident_blocks_at_end = cache.order->count;
     block_cache_release(&cache);
@@ -245,6 +337,15 @@ static uint64_t hit_run(const struct block_cache *cache, const uint32_t *blocks,
     return run;
 }
 
+static uint64_t cached_blocks(const struct block_cache *cache, const uint32_t *blocks, uint64_t n)
+{
+    uint64_t cached = 0;
+
+    for (uint64_t i = 0; i < n; i++)
+        cached += cache->place_of[blocks[i]] != PLACE_NONE;
+    return cached;
+}
+
 /* Takes the cached ones of the blocks into use; returns how many others there are. */
 static uint64_t take_cached(struct block_cache *cache, const uint32_t *blocks, uint64_t n)
 {
@@ -254,6 +355,7 @@ static uint64_t take_cached(struct block_cache *cache, const uint32_t *blocks, u
         uint32_t place = cache->place_of[blocks[i]];
 
         if (place == PLACE_NONE) {
+            announce_miss(cache, blocks[i]);
             missing++;
         } else if (!(cache->number_of[place] & IN_USE)) { /* else: an id twice in a request */
             cache->order->ops->take(cache->order, place);
@@ -269,7 +371,8 @@ static uint64_t insert_missing(struct block_cache *cache, const uint32_t *blocks
 
     for (uint64_t i = 0; i < n; i++)
         if (cache->place_of[blocks[i]] == PLACE_NONE) {
-            insert(cache, blocks[i], IN_USE);
+            insert(cache, blocks[i], IN_USE, i > 0 ? cache->place_of[blocks[i - 1]] : KV_OBJECT_NONE,
+                   (uint32_t)min_u64(i, UINT32_MAX - 1));
             inserted++;
         }
     return inserted;
@@ -287,39 +390,47 @@ static void give_back(struct block_cache *cache, uint32_t number)
     }
 }
 
-/* A request of n <= capacity blocks, from look-up to release. Returns its hit run. */
-static uint64_t run_request(struct block_cache *cache, const uint32_t *blocks, uint64_t n,
+static void tell_future(struct block_cache *cache, const uint32_t *blocks, const uint32_t *next, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        cache->order->ops->foresee(cache->order, cache->place_of[blocks[i]],
+                                   next[i] == UINT32_MAX ? UINT64_MAX : next[i]);
+}
+
+/* A request of n <= capacity blocks, from look-up to release; next: its blocks' future, or NULL. Returns its hit run. */
+static uint64_t run_request(struct block_cache *cache, const uint32_t *blocks, uint64_t n, const uint32_t *next,
                             const struct cache_config *config, struct cache_prefix *result)
 {
-    uint64_t run = hit_run(cache, blocks, n);
+    uint64_t run = next != NULL ? cached_blocks(cache, blocks, n) : hit_run(cache, blocks, n);
     uint64_t missing = take_cached(cache, blocks, n);
 
     while (cache->order->count > 0 && cache->order->count > config->capacity_blocks - n)
         evict_one(cache);
     if (missing > 0)
         result->inserted_blocks += insert_missing(cache, blocks, n);
+    if (next != NULL)
+        tell_future(cache, blocks, next, n);
     for (uint64_t i = 0; i < n; i++)
         give_back(cache, blocks[config->release == CACHE_LEAF_FIRST ? n - 1 - i : i]);
     return run;
 }
 
-int cache_run_prefix(const struct cache_trace *trace, const struct cache_config *config,
-                     struct cache_prefix *result, int64_t *hits, struct err *err)
+static void run_requests(const struct cache_trace *trace, const struct cache_config *config,
+                         struct block_cache *cache, const uint32_t *next, struct cache_prefix *result, int64_t *hits)
 {
-    struct block_cache cache;
     struct hit_digest digest;
 
-    if (init_for_trace(&cache, trace, config, err) != 0)
-        return -1;
-    *result = (struct cache_prefix){0};
     hit_digest_begin(&digest);
     for (uint64_t i = 0; i < trace->request_count; i++) {
         struct view view = view_of(trace, i);
-        uint64_t n = config->blocks == CACHE_FULL_BLOCKS ? min_u64(view.n, view.full) : view.n;
+        uint64_t n = counted_blocks(&view, config);
         int64_t run = -1;
 
         if (n <= config->capacity_blocks) {
-            run = (int64_t)run_request(&cache, view.blocks, n, config, result);
+            if (config->evict->begin != NULL)
+                config->evict->begin(cache->order, trace->requests[i].category);
+            run = (int64_t)run_request(cache, view.blocks, n,
+                                       next != NULL ? next + (view.blocks - trace->blocks) : NULL, config, result);
             result->requests++;
             result->lookup_blocks += n;
             result->hit_blocks += (uint64_t)run;
@@ -335,8 +446,25 @@ int cache_run_prefix(const struct cache_trace *trace, const struct cache_config 
             hits[i] = run;
     }
     hit_digest_hex(&digest, result->per_request_hits_sha256);
+}
+
+int cache_run_prefix(const struct cache_trace *trace, const struct cache_config *config,
+                     struct cache_prefix *result, int64_t *hits, struct err *err)
+{
+    struct block_cache cache;
+    uint32_t *next = NULL;
+
+    if (is_clairvoyant(config) && (next = foresee(trace, config, err)) == NULL)
+        return -1;
+    if (init_for_trace(&cache, trace, config, err) != 0) {
+        free(next);
+        return -1;
+    }
+    *result = (struct cache_prefix){0};
+    run_requests(trace, config, &cache, next, result, hits);
     result->evicted_blocks = cache.evicted_blocks;
     result->resident_blocks_at_end = cache.order->count;
     block_cache_release(&cache);
+    free(next);
     return 0;
 }

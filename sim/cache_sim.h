@@ -61,6 +61,10 @@ struct cache_config {
     enum cache_blocks blocks;
 };
 
+/* A clairvoyant order (opt) is told the future of the trace, at 4 bytes a reference more. All cached blocks of a
+ * request count as hits for it, not only the leading ones: where content forms chains that is the same, and else
+ * it stays a bound on what any order can hit, as long as no request names a block twice. */
+
 /* Nothing is ever evicted. hits, where not NULL, gets request_count hit runs. */
 void cache_run_infinite(const struct cache_trace *trace, struct cache_infinite *result,
                         int64_t *hits);
@@ -93,7 +97,8 @@ int block_cache_init(struct block_cache *cache, const struct kv_eviction_ops *op
 void block_cache_release(struct block_cache *cache); /* a zeroed struct is fine */
 /* Room for the numbers below `numbers`. */
 int block_cache_reserve(struct block_cache *cache, uint64_t numbers, struct err *err);
-/* n accesses by the textbook rule; returns how many hit. Room for the numbers was made before. */
+/* n accesses by the textbook rule; returns how many hit. Room for the numbers was made before. Not for
+ * clairvoyant orders. */
 uint64_t block_cache_access(struct block_cache *cache, const uint32_t *numbers, size_t n);
 
 #endif

@@ -22,18 +22,18 @@ static void print_ratio(uint64_t part, uint64_t whole)
 
 void cache_table_prefix_head(void)
 {
-    printf("%10s  %-8s  %-10s  %-6s  %12s  %8s  %14s  %8s  %12s  %8s\n", "capacity", "evict",
+    printf("%10s  %-12s  %-10s  %-6s  %12s  %8s  %14s  %8s  %12s  %8s\n", "capacity", "evict",
            "release", "blocks", "hit blocks", "ratio", "hit tokens", "ratio", "evicted", "rejected");
 }
 
 void cache_table_infinite(const struct cache_infinite *result)
 {
-    printf("%10s  %-8s  %-10s  %-6s  %12" PRIu64, "inf", "-", "-", "all", result->hit_blocks);
+    printf("%10s  %-12s  %-10s  %-6s  %12" PRIu64, "inf", "-", "-", "all", result->hit_blocks);
     print_ratio(result->hit_blocks, result->lookup_blocks);
     printf("  %14" PRIu64, result->hit_tokens);
     print_ratio(result->hit_tokens, result->input_tokens);
     printf("  %12d  %8d\n", 0, 0);
-    printf("%10s  %-8s  %-10s  %-6s  %12" PRIu64, "inf", "-", "-", "full", result->hit_full_blocks);
+    printf("%10s  %-12s  %-10s  %-6s  %12" PRIu64, "inf", "-", "-", "full", result->hit_full_blocks);
     print_ratio(result->hit_full_blocks, result->lookup_full_blocks);
     printf("  %14" PRIu64, result->hit_tokens_full_blocks);
     print_ratio(result->hit_tokens_full_blocks, result->input_tokens);
@@ -44,7 +44,7 @@ void cache_table_prefix(const struct cache_config *config, const struct cache_pr
 {
     char text[24];
 
-    printf("%10s  %-8s  %-10s  %-6s  %12" PRIu64, capacity_text(config->capacity_blocks, text),
+    printf("%10s  %-12s  %-10s  %-6s  %12" PRIu64, capacity_text(config->capacity_blocks, text),
            config->evict->name, config->release == CACHE_LEAF_FIRST ? "leaf-first" : "root-first",
            config->blocks == CACHE_ALL_BLOCKS ? "all" : "full", result->hit_blocks);
     print_ratio(result->hit_blocks, result->lookup_blocks);
@@ -55,7 +55,7 @@ void cache_table_prefix(const struct cache_config *config, const struct cache_pr
 
 void cache_table_stream_head(void)
 {
-    printf("%10s  %-8s  %14s  %14s  %9s  %14s\n", "capacity", "evict", "references", "hits",
+    printf("%10s  %-12s  %14s  %14s  %9s  %14s\n", "capacity", "evict", "references", "hits",
            "hit ratio", "evicted");
 }
 
@@ -63,7 +63,7 @@ void cache_table_stream(const struct cache_config *config, const struct cache_st
 {
     char text[24];
 
-    printf("%10s  %-8s  %14" PRIu64 "  %14" PRIu64 " ", capacity_text(config->capacity_blocks, text),
+    printf("%10s  %-12s  %14" PRIu64 "  %14" PRIu64 " ", capacity_text(config->capacity_blocks, text),
            config->evict->name, result->lookups, result->hits);
     print_ratio(result->hits, result->lookups);
     printf("  %14" PRIu64 "\n", result->evicted_blocks);

@@ -5,6 +5,10 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #define TOKEN_EXACT_BLOCK_TOKENS 16u /* as serving engines cut it by default */
 
@@ -117,7 +121,52 @@ struct reading {
     bool decided;          /* use_ids and the block size are settled by the first content */
     uint64_t *keys; /* scratch for derived keys */
     uint64_t key_room;
+    struct id_index speakers; /* sessions, or requests' ids where there are only parents */
+    uint32_t *turns;          /* [speakers.count] so far */
+    uint64_t turn_room;
 };
+
+/* The turns so far of this session or request; NULL: out of memory. */
+static uint32_t *turns_of(struct reading *reading, const char *name)
+{
+    uint64_t hash = XXH3_64bits(name, strlen(name));
+    uint32_t known = reading->speakers.count, number;
+    uint32_t *turns;
+
+    if (id_index_number(&reading->speakers, &hash, 1, &number) != ID_INDEX_OK)
+        return NULL;
+    turns = grown(reading->turns, known, reading->speakers.count - known, &reading->turn_room, sizeof *turns);
+    if (turns == NULL)
+        return NULL;
+    reading->turns = turns;
+    if (number >= known)
+        turns[number] = 0;
+    return &turns[number];
+}
+
+/* Sets the category of the request that was added last. */
+static int set_category(struct reading *reading, const struct wl_request *request, struct err *err)
+{
+    struct cache_trace *trace = reading->trace;
+    const char *name = request->session != NULL ? request->session : request->id;
+    uint32_t before = 0, *turns;
+
+    if (name == NULL || trace->request_count == 0)
+        return 0;
+    if (request->session == NULL && request->parent != NULL) {
+        turns = turns_of(reading, request->parent);
+        before = turns != NULL ? *turns : 0;
+    }
+    turns = turns_of(reading, name);
+    if (turns == NULL)
+        return err_set(err, ERR_FAILED, "out of memory for the conversations");
+    if (request->session != NULL)
+        before = *turns;
+    *turns = before + 1;
+    trace->requests[trace->request_count - 1].category =
+        before < KV_EVICTION_CATEGORIES ? before : KV_EVICTION_CATEGORIES - 1;
+    return 0;
+}
 
 /* The first request with content settles what a block is. */
 static void decide(struct reading *reading, const struct wl_request *request)
@@ -189,9 +238,11 @@ static int number_leading(struct cache_trace *trace, struct err *err)
     trace->request_count = 0;
     for (uint64_t i = 0; i < leading; i++) {
         uint64_t prompt_tokens = trace->requests[i].prompt_tokens;
+        uint32_t category = trace->requests[i].category;
 
         if (cache_trace_add_unique(trace, prompt_tokens, prompt_tokens / trace->block_tokens, err) != 0)
             return -1;
+        trace->requests[i].category = category;
     }
     return 0;
 }
@@ -215,7 +266,7 @@ static int read_all(struct reading *reading, struct wl_source *source, struct er
             if (status == 0)
                 status = add_request(reading, &request, err);
         }
-        if (status != 0)
+        if (status != 0 || set_category(reading, &request, err) != 0)
             return -1;
     }
     return got;
@@ -228,8 +279,13 @@ int cache_trace_read(struct cache_trace *trace, struct wl_source *source, uint32
     int status = cache_trace_init(
         trace, block_tokens > 0 ? block_tokens : TOKEN_EXACT_BLOCK_TOKENS, err);
 
+    if (status == 0 && !id_index_init(&reading.speakers))
+        status = err_set(err, ERR_FAILED, "out of memory for the conversations");
     if (status == 0)
         status = read_all(&reading, source, err);
+    if (reading.speakers.places != NULL)
+        id_index_release(&reading.speakers);
+    free(reading.turns);
     free(reading.keys);
     if (status == 0 && trace->request_count > 0 && !reading.decided)
         status = err_set(err, ERR_INPUT, "%s: no content ids", wl_name(source));

@@ -1,8 +1,9 @@
 /* The content of a whole trace, packed for cache studies: every block reference as a dense 32-bit
- * number, in trace order. 4 bytes a reference and 16 a request, plus the id index while it is built. */
+ * number, in trace order. 4 bytes a reference and 24 a request, plus the id index while it is built. */
 #ifndef PAGESIM_CACHE_TRACE_H
 #define PAGESIM_CACHE_TRACE_H
 
+#include "allocator/eviction.h"
 #include "sim/id_index.h"
 #include "workloads/err.h"
 #include "workloads/wl_source.h"
@@ -10,6 +11,8 @@
 struct cache_request {
     uint64_t end_block; /* its blocks are blocks[end_block of the one before .. end_block) */
     uint64_t prompt_tokens;
+    uint32_t category; /* turn of its conversation, 0: the first; the last category takes all later ones,
+                          < KV_EVICTION_CATEGORIES. 0 where the trace has neither sessions nor parents */
 };
 
 struct cache_trace {

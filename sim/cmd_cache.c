@@ -126,6 +126,10 @@ static int run_ids(const struct cache_study *study, const struct options *option
         err_prefix(err, "--format");
         return -1;
     }
+    for (size_t i = 0; i < study->order_count; i++)
+        if ((study->orders[i]->flags & KV_EVICTION_CLAIRVOYANT) != 0)
+            return err_set(err, ERR_USAGE, "--evict: found '%s', which reads ahead, expected a trace instead of --ids",
+                           study->orders[i]->name);
     return cache_study_ids(study, options->ids, format, err);
 }
 

@@ -184,9 +184,9 @@ static void table__two_capacities__a_line_each(void **fixture)
     check_str_has(result.out, "3 requests, 5 blocks of 8 tokens, 4 different, at most 2 a request\n");
     /* 1 of 5 blocks, 8 of 36 tokens. Capacity 3: request 2 needs 2 of 3 places, request 3 finds id 1 and evicts
      * the block of request 1. */
-    check_str_has(result.out, "         3  lru       leaf-first  all                1    0.2000               8    "
+    check_str_has(result.out, "         3  lru           leaf-first  all                1    0.2000               8    "
                               "0.2222             1         0\n");
-    check_str_has(result.out, "         4  lru       leaf-first  all                1    0.2000               8    "
+    check_str_has(result.out, "         4  lru           leaf-first  all                1    0.2000               8    "
                               "0.2222             0         0\n");
     cli_release(&result);
     cli_temp_remove(dir);

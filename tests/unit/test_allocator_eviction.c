@@ -49,7 +49,7 @@ static uint32_t step(struct owner *owner, uint32_t object)
     switch (owner->where[object]) {
     case ABSENT:
         if (ops->insert != NULL)
-            ops->insert(owner->order, object, draw(100));
+            ops->insert(owner->order, object, &(struct kv_content){draw(100), KV_OBJECT_NONE, draw(10)});
         owner->where[object] = IN_USE;
         break;
     case IN_USE:

@@ -1,0 +1,32 @@
+/* What the eviction orders share that rank objects by how often they were used: lfu, gdsf, length-aware. Uses are
+ * the filling and every hit since; an evicted object's are forgotten. Ranks are taken when an object is given
+ * back. O(log n) a call: four times the time of lru on a cache of 500,000 objects. */
+#ifndef PAGESIM_COUNTED_ORDER_H
+#define PAGESIM_COUNTED_ORDER_H
+
+#include "allocator/eviction.h"
+#include "allocator/object_heap.h"
+
+struct counted_order {
+    struct kv_eviction base;
+    struct object_heap heap;
+    uint64_t clock;   /* gives so far: among equals the one given first goes first */
+    uint64_t evicted; /* rank of the last victim */
+    uint32_t *uses;
+    uint32_t *depths; /* position in the prompt */
+    /* Least goes first. */
+    uint64_t (*rank)(const struct counted_order *order, uint32_t object);
+};
+
+struct kv_eviction *counted_create(const struct kv_eviction_ops *ops, uint32_t objects,
+                                   uint64_t (*rank)(const struct counted_order *, uint32_t));
+void counted_destroy(struct kv_eviction *order);
+void counted_insert(struct kv_eviction *order, uint32_t object, const struct kv_content *content);
+void counted_give(struct kv_eviction *order, uint32_t object);
+void counted_take(struct kv_eviction *order, uint32_t object);
+void counted_touch(struct kv_eviction *order, uint32_t object);
+uint32_t counted_evict(struct kv_eviction *order);
+uint32_t counted_next_victim(const struct kv_eviction *order);
+const char *counted_check(const struct kv_eviction *order);
+
+#endif

@@ -1,0 +1,30 @@
+/* Least frequently used, counted while a block is cached; among equals the least recently used. libCacheSim's
+ * `lfu` on streams. */
+#include "allocator/counted_order.h"
+
+extern const struct kv_eviction_ops kv_eviction_lfu_ops;
+
+static uint64_t lfu_rank(const struct counted_order *order, uint32_t object)
+{
+    return order->uses[object];
+}
+
+static struct kv_eviction *lfu_create(uint32_t objects)
+{
+    return counted_create(&kv_eviction_lfu_ops, objects, lfu_rank);
+}
+
+const struct kv_eviction_ops kv_eviction_lfu_ops = {
+    .name = "lfu",
+    .summary = "fewest uses first, then least recently used",
+    .source = "textbook, in-cache counts; as libCacheSim's lfu on streams",
+    .create = lfu_create,
+    .destroy = counted_destroy,
+    .insert = counted_insert,
+    .give = counted_give,
+    .take = counted_take,
+    .touch = counted_touch,
+    .evict = counted_evict,
+    .next_victim = counted_next_victim,
+    .check = counted_check,
+};

@@ -1,0 +1,181 @@
+/* S3-FIFO (Yang et al., SOSP'23, algorithm 1): a small queue S of a tenth of the objects (at least one), a main
+ * queue M of the rest, and a ghost of as many keys as M. New content enters S, or M when the ghost knows it. What
+ * leaves S goes to M if it was hit at least twice, with its count cleared, else to the ghost. M gives the oldest
+ * another round for each of its hits, of which at most three count. libCacheSim's `s3fifo` with small 0.1, ghost
+ * 0.9 and threshold 2, but that newer versions of it fill M directly while the cache warms up.
+ * The ghost is asked at the insertion, after the evictions. Objects in use are passed over. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "allocator/eviction.h"
+#include "allocator/ghost_list.h"
+#include "allocator/seat_queue.h"
+
+extern const struct kv_eviction_ops kv_eviction_s3fifo_ops;
+
+enum { HITS_MAX = 3, HITS_TO_MOVE = 2 };
+
+struct s3fifo {
+    struct kv_eviction base;
+    struct seat_queue small, main;
+    struct ghost_list ghost;
+    uint32_t small_target, main_target;
+    uint64_t *keys;
+    uint8_t *hits;
+    bool *known; /* the ghost knew it when it was filled: it enters M */
+};
+
+static void s3fifo_destroy(struct kv_eviction *order)
+{
+    struct s3fifo *s3 = (struct s3fifo *)order;
+
+    if (s3 == NULL)
+        return;
+    seat_queue_release(&s3->small);
+    seat_queue_release(&s3->main);
+    ghost_list_release(&s3->ghost);
+    free(s3->keys);
+    free(s3->hits);
+    free(s3->known);
+    free(s3);
+}
+
+static struct kv_eviction *s3fifo_create(uint32_t objects)
+{
+    struct s3fifo *s3 = calloc(1, sizeof *s3);
+    bool made;
+
+    if (s3 == NULL)
+        return NULL;
+    s3->base.ops = &kv_eviction_s3fifo_ops;
+    s3->small_target = objects >= 20 ? objects / 10 : 1;
+    s3->main_target = objects - s3->small_target;
+    s3->keys = calloc(objects, sizeof *s3->keys);
+    s3->hits = calloc(objects, sizeof *s3->hits);
+    s3->known = calloc(objects, sizeof *s3->known);
+    made = seat_queue_init(&s3->small, objects);
+    made = seat_queue_init(&s3->main, objects) && made;
+    made = ghost_list_init(&s3->ghost, s3->main_target) && made;
+    if (made && s3->keys != NULL && s3->hits != NULL && s3->known != NULL)
+        return &s3->base;
+    s3fifo_destroy(&s3->base);
+    return NULL;
+}
+
+static struct seat_queue *queue_of(struct s3fifo *s3, uint32_t object)
+{
+    return seat_queue_has(&s3->small, object) ? &s3->small : &s3->main;
+}
+
+static void s3fifo_insert(struct kv_eviction *order, uint32_t object, const struct kv_content *content)
+{
+    struct s3fifo *s3 = (struct s3fifo *)order;
+
+    s3->keys[object] = content->key;
+    s3->hits[object] = 0;
+    s3->known[object] = ghost_list_remove(&s3->ghost, content->key);
+}
+
+static void s3fifo_give(struct kv_eviction *order, uint32_t object)
+{
+    struct s3fifo *s3 = (struct s3fifo *)order;
+
+    order->count++;
+    if (seat_queue_has(&s3->small, object) || seat_queue_has(&s3->main, object))
+        seat_queue_show(queue_of(s3, object), object);
+    else
+        seat_queue_push(s3->known[object] ? &s3->main : &s3->small, object);
+}
+
+static void s3fifo_touch(struct kv_eviction *order, uint32_t object)
+{
+    struct s3fifo *s3 = (struct s3fifo *)order;
+
+    if (s3->hits[object] < HITS_MAX)
+        s3->hits[object]++;
+}
+
+static void s3fifo_take(struct kv_eviction *order, uint32_t object)
+{
+    struct s3fifo *s3 = (struct s3fifo *)order;
+
+    s3fifo_touch(order, object);
+    seat_queue_hide(queue_of(s3, object), object);
+    order->count--;
+}
+
+/* One evicted object, or KV_OBJECT_NONE when nothing in M may go. */
+static uint32_t evict_main(struct s3fifo *s3)
+{
+    uint32_t seat;
+
+    while ((seat = seat_queue_next(&s3->main, 0)) != SEAT_NONE) {
+        uint32_t object = seat_queue_object(&s3->main, seat);
+
+        seat_queue_remove(&s3->main, object);
+        if (s3->hits[object] == 0)
+            return object;
+        s3->hits[object]--;
+        seat_queue_push(&s3->main, object);
+    }
+    return KV_OBJECT_NONE;
+}
+
+/* The oldest of S leaves it: returns it if evicted, else KV_OBJECT_NONE. */
+static uint32_t evict_small(struct s3fifo *s3, uint32_t seat)
+{
+    uint32_t object = seat_queue_object(&s3->small, seat);
+
+    seat_queue_remove(&s3->small, object);
+    if (s3->hits[object] < HITS_TO_MOVE) {
+        ghost_list_add(&s3->ghost, s3->keys[object]);
+        return object;
+    }
+    s3->hits[object] = 0;
+    seat_queue_push(&s3->main, object);
+    return s3->main.count > s3->main_target ? evict_main(s3) : KV_OBJECT_NONE;
+}
+
+static uint32_t s3fifo_evict(struct kv_eviction *order)
+{
+    struct s3fifo *s3 = (struct s3fifo *)order;
+    uint32_t victim = KV_OBJECT_NONE;
+
+    assert(order->count > 0);
+    while (victim == KV_OBJECT_NONE) {
+        uint32_t small = seat_queue_next(&s3->small, 0);
+        bool main_can = seat_queue_next(&s3->main, 0) != SEAT_NONE;
+
+        if (small != SEAT_NONE && (s3->small.count >= s3->small_target || !main_can))
+            victim = evict_small(s3, small);
+        else
+            victim = evict_main(s3);
+    }
+    order->count--;
+    return victim;
+}
+
+static const char *s3fifo_check(const struct kv_eviction *order)
+{
+    const struct s3fifo *s3 = (const struct s3fifo *)order;
+    uint32_t small, main;
+
+    if (!seat_queue_sound(&s3->small, &small) || !seat_queue_sound(&s3->main, &main))
+        return "s3fifo: a queue contradicts itself";
+    return small + main == order->count ? NULL : "s3fifo: the count is not what the queues show";
+}
+
+const struct kv_eviction_ops kv_eviction_s3fifo_ops = {
+    .flags = KV_EVICTION_ORPHANS,
+    .name = "s3fifo",
+    .summary = "small queue 10 %, main queue, ghost as large as the main queue",
+    .source = "S3-FIFO, SOSP'23, algorithm 1",
+    .create = s3fifo_create,
+    .destroy = s3fifo_destroy,
+    .insert = s3fifo_insert,
+    .give = s3fifo_give,
+    .take = s3fifo_take,
+    .touch = s3fifo_touch,
+    .evict = s3fifo_evict,
+    .check = s3fifo_check,
+};

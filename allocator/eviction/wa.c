@@ -1,0 +1,205 @@
+/* Workload-aware eviction (KVCache Cache in the Wild, ATC'25): blocks are kept in one LRU list for each category of
+ * the request that used them last, and only the lists' oldest are compared. Their rank is the probability of a
+ * use between age and age + life, life being how long a block stays unused before it is evicted:
+ *
+ *     share x (exp(-rate x age) - exp(-rate x (age + life)))
+ *
+ * rate: an exponential distribution fitted to the times between uses in the category; share: of its uses, those
+ * that were used again. Equal ranks: the later in its prompt first, then the lower category.
+ *
+ * This variant: time is counted in uses of any block, so it needs no clock. The fit sees reuse of cached blocks only; its
+ * sums are halved every 8 x objects uses of the category, so it follows the workload. life is a moving mean over
+ * victims, weight 1/64, that starts at the number of objects. With one category it is lru. */
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "allocator/eviction.h"
+#include "allocator/object_lists.h"
+
+extern const struct kv_eviction_ops kv_eviction_wa_ops;
+
+struct category {
+    double uses, reuses, reuse_time; /* sums, fading */
+};
+
+struct wa {
+    struct kv_eviction base;
+    struct object_lists lists;
+    struct category categories[KV_EVICTION_CATEGORIES];
+    uint32_t category; /* of the request under way */
+    uint32_t objects;
+    uint64_t clock;
+    double life;
+    struct wa_object {
+        uint64_t used; /* clock of the last use */
+        uint32_t depth;
+        uint32_t category;
+    } *state;
+};
+
+static void wa_destroy(struct kv_eviction *order)
+{
+    struct wa *wa = (struct wa *)order;
+
+    if (wa == NULL)
+        return;
+    object_lists_release(&wa->lists);
+    free(wa->state);
+    free(wa);
+}
+
+static struct kv_eviction *wa_create(uint32_t objects)
+{
+    struct wa *wa = calloc(1, sizeof *wa);
+
+    if (wa == NULL)
+        return NULL;
+    wa->base.ops = &kv_eviction_wa_ops;
+    wa->objects = objects;
+    wa->life = objects;
+    wa->state = calloc(objects, sizeof *wa->state);
+    if (wa->state != NULL && object_lists_init(&wa->lists, objects, KV_EVICTION_CATEGORIES))
+        return &wa->base;
+    wa_destroy(&wa->base);
+    return NULL;
+}
+
+static void wa_begin(struct kv_eviction *order, uint32_t category)
+{
+    assert(category < KV_EVICTION_CATEGORIES);
+    ((struct wa *)order)->category = category;
+}
+
+static void wa_insert(struct kv_eviction *order, uint32_t object, const struct kv_content *content)
+{
+    ((struct wa *)order)->state[object].depth = content->depth;
+}
+
+static void count_use(struct wa *wa)
+{
+    struct category *category = &wa->categories[wa->category];
+
+    if (++category->uses >= 8.0 * wa->objects) {
+        category->uses /= 2;
+        category->reuses /= 2;
+        category->reuse_time /= 2;
+    }
+}
+
+static void wa_give(struct kv_eviction *order, uint32_t object)
+{
+    struct wa *wa = (struct wa *)order;
+
+    wa->state[object].used = ++wa->clock;
+    wa->state[object].category = wa->category;
+    count_use(wa);
+    object_lists_push(&wa->lists, wa->category, object);
+    order->count++;
+}
+
+static void remove_object(struct wa *wa, uint32_t object)
+{
+    object_lists_remove(&wa->lists, object);
+    wa->base.count--;
+}
+
+static void wa_take(struct kv_eviction *order, uint32_t object)
+{
+    struct wa *wa = (struct wa *)order;
+    struct category *before = &wa->categories[wa->state[object].category];
+
+    before->reuses++;
+    before->reuse_time += (double)(wa->clock - wa->state[object].used + 1);
+    remove_object(wa, object);
+}
+
+static void wa_touch(struct kv_eviction *order, uint32_t object)
+{
+    wa_take(order, object);
+    wa_give(order, object);
+}
+
+static double reuse_probability(const struct wa *wa, uint32_t object)
+{
+    const struct wa_object *state = &wa->state[object];
+    const struct category *category = &wa->categories[state->category];
+    double rate, age = (double)(wa->clock - state->used);
+
+    if (!(category->reuses > 0)) /* nothing was ever used again */
+        return 0;
+    rate = category->reuses / category->reuse_time;
+    return category->reuses / category->uses * (exp(-rate * age) - exp(-rate * (age + wa->life)));
+}
+
+static uint32_t wa_next_victim(const struct kv_eviction *order)
+{
+    const struct wa *wa = (const struct wa *)order;
+    uint32_t victim = KV_OBJECT_NONE, lists = 0;
+    double least = 0;
+
+    assert(order->count > 0);
+    for (uint32_t category = 0; category < KV_EVICTION_CATEGORIES; category++) {
+        uint32_t oldest = object_lists_oldest(&wa->lists, category);
+
+        lists += oldest != KV_OBJECT_NONE;
+        victim = oldest != KV_OBJECT_NONE ? oldest : victim;
+    }
+    if (lists == 1)
+        return victim;
+    victim = KV_OBJECT_NONE;
+    for (uint32_t category = 0; category < KV_EVICTION_CATEGORIES; category++) {
+        uint32_t oldest = object_lists_oldest(&wa->lists, category);
+        double probability;
+
+        if (oldest == KV_OBJECT_NONE)
+            continue;
+        probability = reuse_probability(wa, oldest);
+        if (victim == KV_OBJECT_NONE || probability < least ||
+            (!(probability > least) && wa->state[oldest].depth > wa->state[victim].depth)) {
+            victim = oldest;
+            least = probability;
+        }
+    }
+    return victim;
+}
+
+static uint32_t wa_evict(struct kv_eviction *order)
+{
+    struct wa *wa = (struct wa *)order;
+    uint32_t victim = wa_next_victim(order);
+
+    wa->life += ((double)(wa->clock - wa->state[victim].used) - wa->life) / 64;
+    remove_object(wa, victim);
+    return victim;
+}
+
+static const char *wa_check(const struct kv_eviction *order)
+{
+    const struct wa *wa = (const struct wa *)order;
+    uint32_t inside = 0, count;
+
+    for (uint32_t category = 0; category < KV_EVICTION_CATEGORIES; category++) {
+        if (!object_lists_sound(&wa->lists, category, &count))
+            return "wa: a list contradicts itself";
+        inside += count;
+    }
+    return inside == order->count ? NULL : "wa: the count is not that of the lists";
+}
+
+const struct kv_eviction_ops kv_eviction_wa_ops = {
+    .flags = KV_EVICTION_ORPHANS,
+    .name = "wa",
+    .summary = "least probable reuse first, by category of request",
+    .source = "KVCache Cache in the Wild, ATC'25, workload-aware policy",
+    .create = wa_create,
+    .destroy = wa_destroy,
+    .begin = wa_begin,
+    .insert = wa_insert,
+    .give = wa_give,
+    .take = wa_take,
+    .touch = wa_touch,
+    .evict = wa_evict,
+    .next_victim = wa_next_victim,
+    .check = wa_check,
+};

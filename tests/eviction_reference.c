@@ -1,0 +1,560 @@
+#include "tests/eviction_reference.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+/* What differs between the rules; NULL: nothing happens. */
+struct reference_rule {
+    const char *name;
+    void (*miss)(struct reference *r, uint64_t key);
+    void (*insert)(struct reference *r, uint32_t object);
+    void (*hit)(struct reference *r, uint32_t object); /* before it leaves the order */
+    void (*give)(struct reference *r, uint32_t object);
+    uint32_t (*evict)(struct reference *r);
+};
+
+/* --- lists, oldest first -------------------------------------------------------------------------- */
+
+static uint32_t index_of(const struct reference_list *list, uint64_t item)
+{
+    uint32_t i = 0;
+
+    while (i < list->count && list->items[i] != item)
+        i++;
+    return i;
+}
+
+static bool has(const struct reference_list *list, uint64_t item)
+{
+    return index_of(list, item) < list->count;
+}
+
+static bool drop(struct reference_list *list, uint64_t item)
+{
+    uint32_t i = index_of(list, item);
+
+    if (i == list->count)
+        return false;
+    memmove(&list->items[i], &list->items[i + 1], (list->count - i - 1) * sizeof list->items[0]);
+    list->count--;
+    return true;
+}
+
+static void append(struct reference_list *list, uint64_t item)
+{
+    list->items[list->count++] = item;
+}
+
+static void remember(struct reference_list *ghost, uint64_t key, uint32_t most)
+{
+    drop(ghost, key);
+    append(ghost, key);
+    if (ghost->count > most)
+        drop(ghost, ghost->items[0]);
+}
+
+/* The oldest of the list that is not in use, or KV_OBJECT_NONE. */
+static uint32_t oldest(const struct reference *r, const struct reference_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (r->where[list->items[i]] == REFERENCE_INSIDE)
+            return (uint32_t)list->items[i];
+    return KV_OBJECT_NONE;
+}
+
+/* The evictable object that comes before all others. */
+static uint32_t first_by(const struct reference *r, bool (*before)(const struct reference *, uint32_t, uint32_t))
+{
+    uint32_t best = KV_OBJECT_NONE;
+
+    for (uint32_t i = 0; i < r->objects; i++)
+        if (r->where[i] == REFERENCE_INSIDE && (best == KV_OBJECT_NONE || before(r, i, best)))
+            best = i;
+    return best;
+}
+
+static void keep_newest(struct reference_list *list, uint32_t object)
+{
+    drop(list, object);
+    append(list, object);
+}
+
+/* --- by one scan --------------------------------------------------------------------------------- */
+
+static bool older(const struct reference *r, uint32_t x, uint32_t y)
+{
+    return r->given[x] < r->given[y];
+}
+
+static uint32_t lru_evict(struct reference *r)
+{
+    return first_by(r, older);
+}
+
+static bool fewer_uses(const struct reference *r, uint32_t x, uint32_t y)
+{
+    return r->uses[x] != r->uses[y] ? r->uses[x] < r->uses[y] : older(r, x, y);
+}
+
+static uint32_t lfu_evict(struct reference *r)
+{
+    return first_by(r, fewer_uses);
+}
+
+static bool fewer_or_later(const struct reference *r, uint32_t x, uint32_t y)
+{
+    if (r->uses[x] == r->uses[y] && r->content[x].depth != r->content[y].depth)
+        return r->content[x].depth > r->content[y].depth;
+    return fewer_uses(r, x, y);
+}
+
+static uint32_t length_evict(struct reference *r)
+{
+    return first_by(r, fewer_or_later);
+}
+
+static bool needed_later(const struct reference *r, uint32_t x, uint32_t y)
+{
+    if (r->next[x] != r->next[y])
+        return r->next[x] > r->next[y];
+    if (r->content[x].depth != r->content[y].depth)
+        return r->content[x].depth > r->content[y].depth;
+    return x < y;
+}
+
+static uint32_t opt_evict(struct reference *r)
+{
+    return first_by(r, needed_later);
+}
+
+/* gdsf keeps its ranks in `next`. */
+static void gdsf_give(struct reference *r, uint32_t object)
+{
+    r->next[object] = r->aged + r->uses[object];
+}
+
+static bool lower_rank(const struct reference *r, uint32_t x, uint32_t y)
+{
+    return r->next[x] != r->next[y] ? r->next[x] < r->next[y] : older(r, x, y);
+}
+
+static uint32_t gdsf_evict(struct reference *r)
+{
+    uint32_t victim = first_by(r, lower_rank);
+
+    r->aged = r->next[victim];
+    return victim;
+}
+
+static bool is_continued(const struct reference *r, uint32_t object)
+{
+    for (uint32_t i = 0; i < r->objects; i++)
+        if (r->where[i] != REFERENCE_ABSENT && r->parent_serial[i] == r->serial[object])
+            return true;
+    return false;
+}
+
+static bool leaf_or_older(const struct reference *r, uint32_t x, uint32_t y)
+{
+    bool x_continued = is_continued(r, x), y_continued = is_continued(r, y);
+
+    return x_continued != y_continued ? y_continued : older(r, x, y);
+}
+
+static uint32_t leaf_evict(struct reference *r)
+{
+    return first_by(r, leaf_or_older);
+}
+
+/* --- queues ---------------------------------------------------------------------------------------- */
+
+static void queue_give(struct reference *r, uint32_t object)
+{
+    if (!has(&r->a, object))
+        append(&r->a, object);
+}
+
+static uint32_t fifo_evict(struct reference *r)
+{
+    uint32_t victim = oldest(r, &r->a);
+
+    drop(&r->a, victim);
+    return victim;
+}
+
+static void unmark(struct reference *r, uint32_t object)
+{
+    r->mark[object] = false;
+}
+
+static void set_mark(struct reference *r, uint32_t object)
+{
+    r->mark[object] = true;
+}
+
+static uint32_t sieve_evict(struct reference *r)
+{
+    for (;;) {
+        uint32_t object;
+
+        if (r->hand >= r->a.count)
+            r->hand = 0;
+        object = (uint32_t)r->a.items[r->hand];
+        if (r->where[object] == REFERENCE_INSIDE && !r->mark[object]) {
+            drop(&r->a, object);
+            if (r->hand >= r->a.count)
+                r->hand = 0;
+            return object;
+        }
+        if (r->where[object] == REFERENCE_INSIDE)
+            r->mark[object] = false;
+        r->hand++;
+    }
+}
+
+/* s3fifo: a = S, b = M; uses - 1 are the hits. */
+static uint32_t s3_small_target(const struct reference *r)
+{
+    return r->objects / 10 > 1 ? r->objects / 10 : 1;
+}
+
+static void s3_insert(struct reference *r, uint32_t object)
+{
+    r->mark[object] = drop(&r->ghost_a, r->content[object].key);
+}
+
+static void s3_hit(struct reference *r, uint32_t object)
+{
+    if (r->uses[object] > 4)
+        r->uses[object] = 4;
+}
+
+static void s3_give(struct reference *r, uint32_t object)
+{
+    if (!has(&r->a, object) && !has(&r->b, object))
+        append(r->mark[object] ? &r->b : &r->a, object);
+}
+
+static uint32_t s3_evict_main(struct reference *r)
+{
+    uint32_t object;
+
+    while ((object = oldest(r, &r->b)) != KV_OBJECT_NONE) {
+        drop(&r->b, object);
+        if (r->uses[object] == 1)
+            break;
+        r->uses[object]--;
+        append(&r->b, object);
+    }
+    return object;
+}
+
+static uint32_t s3_evict(struct reference *r)
+{
+    for (;;) {
+        uint32_t object = oldest(r, &r->a), main_target = r->objects - s3_small_target(r);
+
+        if (object == KV_OBJECT_NONE || (r->a.count < s3_small_target(r) && oldest(r, &r->b) != KV_OBJECT_NONE))
+            return s3_evict_main(r);
+        drop(&r->a, object);
+        if (r->uses[object] - 1 <= 1) { /* not accessed more than once */
+            remember(&r->ghost_a, r->content[object].key, main_target);
+            return object;
+        }
+        r->uses[object] = 1;
+        append(&r->b, object);
+        if (r->b.count > main_target)
+            return s3_evict_main(r);
+    }
+}
+
+/* 2q: a = A1in, b = Am with what is in use, ghost_a = A1out, ghost_b = found there at the miss. */
+static uint32_t half(const struct reference *r)
+{
+    return r->objects / 2 > 1 ? r->objects / 2 : 1;
+}
+
+static void two_miss(struct reference *r, uint64_t key)
+{
+    if (drop(&r->ghost_a, key))
+        remember(&r->ghost_b, key, half(r));
+}
+
+static void two_insert(struct reference *r, uint32_t object)
+{
+    r->mark[object] = drop(&r->ghost_b, r->content[object].key) || drop(&r->ghost_a, r->content[object].key);
+}
+
+static void two_give(struct reference *r, uint32_t object)
+{
+    if (r->mark[object])
+        keep_newest(&r->b, object);
+    else
+        queue_give(r, object);
+}
+
+static uint32_t two_evict(struct reference *r)
+{
+    uint32_t in = oldest(r, &r->a), often = oldest(r, &r->b), quarter = r->objects / 4 > 1 ? r->objects / 4 : 1;
+
+    if (often != KV_OBJECT_NONE && (in == KV_OBJECT_NONE || r->a.count <= quarter)) {
+        drop(&r->b, often);
+        return often;
+    }
+    drop(&r->a, in);
+    remember(&r->ghost_a, r->content[in].key, half(r));
+    return in;
+}
+
+/* --- two lists by use ------------------------------------------------------------------------------- */
+
+/* slru: a = probationary, b = protected, both without what is in use. */
+static void slru_hit(struct reference *r, uint32_t object)
+{
+    drop(&r->a, object);
+    drop(&r->b, object);
+    r->mark[object] = true;
+}
+
+static void slru_give(struct reference *r, uint32_t object)
+{
+    uint32_t most = r->objects * 4 / 5 > 1 ? r->objects * 4 / 5 : 1;
+
+    append(r->mark[object] ? &r->b : &r->a, object);
+    if (r->b.count > most) {
+        uint32_t demoted = (uint32_t)r->b.items[0];
+
+        drop(&r->b, demoted);
+        append(&r->a, demoted);
+        r->mark[demoted] = false;
+    }
+}
+
+static uint32_t slru_evict(struct reference *r)
+{
+    uint32_t victim = (uint32_t)(r->a.count > 0 ? r->a.items[0] : r->b.items[0]);
+
+    drop(&r->a, victim);
+    drop(&r->b, victim);
+    return victim;
+}
+
+/* arc: a, b = T1, T2 with what is in use at the end, ghost_a, ghost_b = B1, B2. missed: 0, 1, 2. */
+static void arc_miss(struct reference *r, uint64_t key)
+{
+    double b1 = r->ghost_a.count, b2 = r->ghost_b.count;
+
+    r->missed = has(&r->ghost_a, key) ? 1 : has(&r->ghost_b, key) ? 2 : 0;
+    if (r->missed == 1)
+        r->target = fmin(r->objects, r->target + fmax(b2 / b1, 1));
+    if (r->missed == 2)
+        r->target = fmax(0, r->target - fmax(b1 / b2, 1));
+}
+
+static void arc_insert(struct reference *r, uint32_t object)
+{
+    bool known = drop(&r->ghost_a, r->content[object].key) || drop(&r->ghost_b, r->content[object].key);
+
+    append(known ? &r->b : &r->a, object);
+    r->missed = 0;
+}
+
+static void arc_hit(struct reference *r, uint32_t object)
+{
+    drop(&r->a, object);
+    keep_newest(&r->b, object);
+}
+
+static void arc_give(struct reference *r, uint32_t object)
+{
+    keep_newest(has(&r->a, object) ? &r->a : &r->b, object);
+}
+
+static uint32_t arc_replace(struct reference *r)
+{
+    bool from_t1 = r->a.count >= 1 && ((r->missed == 2 && r->a.count >= r->target) || r->a.count > r->target);
+    struct reference_list *list;
+    uint32_t victim;
+
+    if (oldest(r, from_t1 ? &r->a : &r->b) == KV_OBJECT_NONE)
+        from_t1 = !from_t1;
+    list = from_t1 ? &r->a : &r->b;
+    victim = oldest(r, list);
+    drop(list, victim);
+    remember(from_t1 ? &r->ghost_a : &r->ghost_b, r->content[victim].key, r->objects + 1);
+    return victim;
+}
+
+static uint32_t arc_evict(struct reference *r)
+{
+    uint32_t l1 = r->a.count + r->ghost_a.count, l2 = r->b.count + r->ghost_b.count;
+
+    if (r->missed == 0 && l1 >= r->objects) {
+        uint32_t victim = oldest(r, &r->a);
+
+        if (r->ghost_a.count == 0 && victim != KV_OBJECT_NONE) {
+            drop(&r->a, victim);
+            return victim;
+        }
+        if (r->ghost_a.count > 0)
+            drop(&r->ghost_a, r->ghost_a.items[0]);
+    } else if (r->missed == 0 && l1 + l2 >= 2 * r->objects && r->ghost_b.count > 0) {
+        drop(&r->ghost_b, r->ghost_b.items[0]);
+    }
+    return arc_replace(r);
+}
+
+/* --- wa ---------------------------------------------------------------------------------------------- */
+
+static void wa_hit(struct reference *r, uint32_t object)
+{
+    r->cat_reuses[r->category_of[object]] += 1;
+    r->cat_time[r->category_of[object]] += (double)(r->clock + 1 - r->given[object]);
+}
+
+static void wa_give(struct reference *r, uint32_t object)
+{
+    uint32_t c = r->category;
+
+    r->category_of[object] = c;
+    r->cat_uses[c] += 1;
+    if (r->cat_uses[c] >= 8.0 * r->objects) {
+        r->cat_uses[c] /= 2;
+        r->cat_reuses[c] /= 2;
+        r->cat_time[c] /= 2;
+    }
+}
+
+static double wa_probability(const struct reference *r, uint32_t object)
+{
+    uint32_t c = r->category_of[object];
+    double age = (double)(r->clock - r->given[object]), rate;
+
+    if (!(r->cat_reuses[c] > 0))
+        return 0;
+    rate = r->cat_reuses[c] / r->cat_time[c];
+    return r->cat_reuses[c] / r->cat_uses[c] * (exp(-rate * age) - exp(-rate * (age + r->life)));
+}
+
+/* Every object is compared: within a category the oldest is the least probable, or as improbable and first. */
+static bool less_probable(const struct reference *r, uint32_t x, uint32_t y)
+{
+    double px, py;
+
+    if (r->category_of[x] == r->category_of[y])
+        return older(r, x, y);
+    px = wa_probability(r, x);
+    py = wa_probability(r, y);
+    if (px < py || px > py)
+        return px < py;
+    if (r->content[x].depth != r->content[y].depth)
+        return r->content[x].depth > r->content[y].depth;
+    return r->category_of[x] < r->category_of[y];
+}
+
+static uint32_t wa_evict(struct reference *r)
+{
+    uint32_t victim = KV_OBJECT_NONE;
+
+    for (uint32_t c = 0; c < KV_EVICTION_CATEGORIES; c++) {
+        uint32_t head = KV_OBJECT_NONE;
+
+        for (uint32_t i = 0; i < r->objects; i++)
+            if (r->where[i] == REFERENCE_INSIDE && r->category_of[i] == c &&
+                (head == KV_OBJECT_NONE || older(r, i, head)))
+                head = i;
+        if (head != KV_OBJECT_NONE && (victim == KV_OBJECT_NONE || less_probable(r, head, victim)))
+            victim = head;
+    }
+    r->life += ((double)(r->clock - r->given[victim]) - r->life) / 64;
+    return victim;
+}
+
+/* --- the contract ------------------------------------------------------------------------------------ */
+
+static const struct reference_rule rules[] = {
+    {"lru", NULL, NULL, NULL, NULL, lru_evict},
+    {"lfu", NULL, NULL, NULL, NULL, lfu_evict},
+    {"length-aware", NULL, NULL, NULL, NULL, length_evict},
+    {"opt", NULL, NULL, NULL, NULL, opt_evict},
+    {"gdsf", NULL, NULL, NULL, gdsf_give, gdsf_evict},
+    {"leaf-lru", NULL, NULL, NULL, NULL, leaf_evict},
+    {"fifo", NULL, NULL, NULL, queue_give, fifo_evict},
+    {"sieve", NULL, unmark, set_mark, queue_give, sieve_evict},
+    {"s3fifo", NULL, s3_insert, s3_hit, s3_give, s3_evict},
+    {"2q", two_miss, two_insert, NULL, two_give, two_evict},
+    {"slru", NULL, unmark, slru_hit, slru_give, slru_evict},
+    {"arc", arc_miss, arc_insert, arc_hit, arc_give, arc_evict},
+    {"wa", NULL, NULL, wa_hit, wa_give, wa_evict},
+};
+
+bool reference_init(struct reference *r, const char *name, uint32_t objects)
+{
+    memset(r, 0, sizeof *r);
+    r->objects = objects;
+    r->life = objects;
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (strcmp(rules[i].name, name) == 0)
+            r->rule = &rules[i];
+    return r->rule != NULL;
+}
+
+void reference_begin(struct reference *r, uint32_t category)
+{
+    r->category = category;
+}
+
+void reference_miss(struct reference *r, uint64_t key)
+{
+    if (r->rule->miss != NULL)
+        r->rule->miss(r, key);
+}
+
+void reference_insert(struct reference *r, uint32_t object, const struct kv_content *content)
+{
+    r->where[object] = REFERENCE_IN_USE;
+    r->content[object] = *content;
+    r->serial[object] = ++r->serials;
+    r->parent_serial[object] = content->parent != KV_OBJECT_NONE ? r->serial[content->parent] : 0;
+    r->uses[object] = 1;
+    r->next[object] = UINT64_MAX;
+    if (r->rule->insert != NULL)
+        r->rule->insert(r, object);
+}
+
+void reference_foresee(struct reference *r, uint32_t object, uint64_t next)
+{
+    r->next[object] = next;
+}
+
+void reference_give(struct reference *r, uint32_t object)
+{
+    r->where[object] = REFERENCE_INSIDE;
+    r->given[object] = ++r->clock;
+    if (r->rule->give != NULL)
+        r->rule->give(r, object);
+}
+
+void reference_take(struct reference *r, uint32_t object)
+{
+    r->uses[object]++;
+    if (r->rule->hit != NULL)
+        r->rule->hit(r, object);
+    r->where[object] = REFERENCE_IN_USE;
+}
+
+void reference_touch(struct reference *r, uint32_t object)
+{
+    reference_take(r, object);
+    reference_give(r, object);
+}
+
+uint32_t reference_evict(struct reference *r)
+{
+    uint32_t victim = r->rule->evict(r);
+
+    r->where[victim] = REFERENCE_ABSENT;
+    r->serial[victim] = ++r->serials; /* nobody continues it any more */
+    return victim;
+}

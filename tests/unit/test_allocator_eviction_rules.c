@@ -1,0 +1,246 @@
+/* Every eviction order against its slow reference, on random scripts; a failure prints the shortest script found. */
+#include "tests/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/eviction_reference.h"
+
+#define STEPS 700
+
+static uint64_t state = 88172645463325252u;
+
+static uint32_t draw(uint32_t below)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (uint32_t)(state % below);
+}
+
+/* What may be done with `object` next, so that a script stays one whatever is left out of it. */
+struct step {
+    uint32_t object, choice, other;
+    uint64_t key, next;
+};
+
+struct pair {
+    struct kv_eviction *order;
+    struct reference reference;
+};
+
+/* Both evict; whether they agree. */
+static bool evict_both(struct pair *pair)
+{
+    const struct kv_eviction_ops *ops = pair->order->ops;
+    uint32_t announced = ops->next_victim != NULL ? ops->next_victim(pair->order) : KV_OBJECT_NONE;
+    uint32_t victim = ops->evict(pair->order), expected = reference_evict(&pair->reference);
+
+    return victim == expected && (announced == KV_OBJECT_NONE || announced == victim);
+}
+
+static bool fill_both(struct pair *pair, const struct step *step)
+{
+    const struct kv_eviction_ops *ops = pair->order->ops;
+    bool other_in_use = pair->reference.where[step->other] == REFERENCE_IN_USE;
+    struct kv_content content = {step->key, other_in_use ? step->other : KV_OBJECT_NONE, step->choice % 5};
+
+    if (ops->miss != NULL)
+        ops->miss(pair->order, step->key);
+    reference_miss(&pair->reference, step->key);
+    if (step->choice % 3 != 0 && pair->order->count > 0 && !evict_both(pair))
+        return false;
+    if (ops->insert != NULL)
+        ops->insert(pair->order, step->object, &content);
+    reference_insert(&pair->reference, step->object, &content);
+    return true;
+}
+
+static void give_both(struct pair *pair, const struct step *step, bool touch)
+{
+    const struct kv_eviction_ops *ops = pair->order->ops;
+
+    if (ops->begin != NULL)
+        ops->begin(pair->order, step->choice % 3);
+    reference_begin(&pair->reference, step->choice % 3);
+    if (ops->foresee != NULL)
+        ops->foresee(pair->order, step->object, step->next);
+    if (ops->foresee != NULL)
+        reference_foresee(&pair->reference, step->object, step->next);
+    (touch ? ops->touch : ops->give)(pair->order, step->object);
+    (touch ? reference_touch : reference_give)(&pair->reference, step->object);
+}
+
+static bool step_both(struct pair *pair, const struct step *step)
+{
+    switch (pair->reference.where[step->object]) {
+    case REFERENCE_ABSENT:
+        return fill_both(pair, step);
+    case REFERENCE_IN_USE:
+        give_both(pair, step, false);
+        return true;
+    case REFERENCE_INSIDE:
+        if (step->choice % 4 == 0)
+            return evict_both(pair);
+        if (step->choice % 4 == 1) {
+            pair->order->ops->take(pair->order, step->object);
+            reference_take(&pair->reference, step->object);
+        } else {
+            give_both(pair, step, true);
+        }
+        return true;
+    }
+    return false;
+}
+
+/* The step at which the two differ, or count. */
+static size_t run(const struct kv_eviction_ops *ops, uint32_t objects, const struct step *steps, size_t count)
+{
+    static struct pair pair;
+    size_t i = 0;
+
+    assert_true(reference_init(&pair.reference, ops->name, objects));
+    pair.order = ops->create(objects);
+    assert_non_null(pair.order);
+    while (i < count && step_both(&pair, &steps[i]) && ops->check(pair.order) == NULL)
+        i++;
+    ops->destroy(pair.order);
+    return i;
+}
+
+static size_t without(const struct step *steps, size_t count, size_t at, size_t length, struct step *out)
+{
+    memcpy(out, steps, at * sizeof *out);
+    memcpy(out + at, steps + at + length, (count - at - length) * sizeof *out);
+    return count - length;
+}
+
+static void report_shortest(const struct kv_eviction_ops *ops, uint32_t objects, struct step *steps, size_t count)
+{
+    static struct step shorter[STEPS];
+
+    for (size_t length = count / 2; length > 0; length /= 2)
+        for (size_t at = 0; at + length <= count;) {
+            size_t rest = without(steps, count, at, length, shorter), end = run(ops, objects, shorter, rest);
+
+            if (end == rest) {
+                at += length;
+                continue;
+            }
+            count = end + 1;
+            memcpy(steps, shorter, count * sizeof *steps);
+        }
+    print_error("%s, %u objects, %zu steps:\n", ops->name, objects, count);
+    for (size_t i = 0; i < count; i++)
+        print_error("  object %u choice %u other %u key %u next %u\n", steps[i].object, steps[i].choice, steps[i].other,
+                    (unsigned)steps[i].key, (unsigned)steps[i].next);
+    fail();
+}
+
+static void order__random_scripts__as_the_reference(void **fixture)
+{
+    const struct kv_eviction_ops *ops = kv_eviction_find(*fixture);
+    static struct step steps[STEPS];
+
+    assert_non_null(ops);
+    for (int round = 0; round < 400; round++) {
+        uint32_t objects = round % 20 == 0 ? 1 + draw(3) : 1 + draw(REFERENCE_OBJECTS_MAX - 1);
+        uint32_t keys = 1 + draw(3 * objects);
+        size_t end;
+
+        for (size_t i = 0; i < STEPS; i++)
+            steps[i] = (struct step){draw(objects), draw(60), draw(objects), draw(keys), draw(200)};
+        end = run(ops, objects, steps, STEPS);
+        if (end < STEPS)
+            report_shortest(ops, objects, steps, end + 1);
+    }
+}
+
+/* The textbook use: a stream of keys through a full cache, where queues turn over many times. */
+static void order__random_stream__as_the_reference(void **fixture)
+{
+    const struct kv_eviction_ops *ops = kv_eviction_find(*fixture);
+    static struct pair pair;
+    static uint32_t place_of[512];
+    const uint32_t objects = 50;
+    uint32_t used = 0;
+
+    assert_true(reference_init(&pair.reference, ops->name, objects));
+    pair.order = ops->create(objects);
+    memset(place_of, 0xff, sizeof place_of);
+    for (int i = 0; i < 30000; i++) {
+        uint32_t key = draw(2) ? draw(40) : draw(200), place = place_of[key];
+        struct step step = {place, draw(60), 0, key, draw(100000)};
+
+        if (place == UINT32_MAX) {
+            struct kv_content content = {key, KV_OBJECT_NONE, 0};
+
+            if (ops->miss != NULL)
+                ops->miss(pair.order, key);
+            reference_miss(&pair.reference, key);
+            step.object = used;
+            if (used == objects) {
+                step.object = ops->evict(pair.order);
+                check_u64_eq(step.object, reference_evict(&pair.reference));
+                place_of[pair.reference.content[step.object].key] = UINT32_MAX;
+            } else {
+                used++;
+            }
+            if (ops->insert != NULL)
+                ops->insert(pair.order, step.object, &content);
+            reference_insert(&pair.reference, step.object, &content);
+            place_of[key] = step.object;
+        }
+        give_both(&pair, &step, place != UINT32_MAX);
+    }
+    check_str_eq(ops->check(pair.order), NULL);
+    ops->destroy(pair.order);
+}
+
+/* 10 objects, 100,000 victims: each is drawn 10,000 times but for chance; 500 are more than five deviations. */
+static void random__many_victims__each_as_often(void **fixture)
+{
+    const struct kv_eviction_ops *ops = kv_eviction_find("random");
+    struct kv_eviction *order = ops->create(10);
+    uint32_t times[10] = {0};
+
+    (void)fixture;
+    for (uint32_t i = 0; i < 10; i++)
+        ops->give(order, i);
+    for (int i = 0; i < 100000; i++) {
+        uint32_t victim = ops->evict(order);
+
+        times[victim]++;
+        ops->give(order, victim);
+    }
+    for (uint32_t i = 0; i < 10; i++)
+        assert_in_range(times[i], 9500, 10500);
+    ops->destroy(order);
+}
+
+enum { ORDERS_MAX = 32 };
+
+int main(void)
+{
+    static char names[2 * ORDERS_MAX][80];
+    static struct CMUnitTest tests[2 * ORDERS_MAX + 1];
+    size_t count = 0;
+
+    for (size_t i = 0; i < kv_eviction_count() && i < ORDERS_MAX; i++) {
+        const char *name = kv_eviction_at(i)->name;
+
+        if (strcmp(name, "random") == 0)
+            continue;
+        (void)snprintf(names[count], sizeof names[0], "%s__random_scripts__as_the_reference", name);
+        tests[count] = (struct CMUnitTest){names[count], order__random_scripts__as_the_reference, NULL, NULL,
+                                           (void *)(uintptr_t)name};
+        count++;
+        (void)snprintf(names[count], sizeof names[0], "%s__random_stream__as_the_reference", name);
+        tests[count] = (struct CMUnitTest){names[count], order__random_stream__as_the_reference, NULL, NULL,
+                                           (void *)(uintptr_t)name};
+        count++;
+    }
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(random__many_victims__each_as_often);
+    return _cmocka_run_group_tests("eviction rules", tests, count, NULL, NULL) != 0;
+}
