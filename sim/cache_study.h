@@ -3,6 +3,7 @@
 #ifndef PAGESIM_CACHE_STUDY_H
 #define PAGESIM_CACHE_STUDY_H
 
+#include "sim/cache_curve.h"
 #include "sim/cache_sim.h"
 #include "sim/id_file.h"
 
@@ -18,6 +19,8 @@ struct cache_study {
     size_t blocks_count;
     bool stream; /* the textbook rule alone */
     bool json;
+    bool curve;         /* miss-ratio curves instead of one line a combination */
+    double sample_rate; /* of curves; below 0: by the length of the trace */
 };
 
 /* The source was read to its end into *trace. 0, or -1 with err. */
@@ -27,5 +30,10 @@ int cache_study_trace(const struct cache_study *study, const struct cache_trace 
  * are kept. path and format are named in the output. Nothing is printed when it fails on the way. */
 int cache_study_ids(const struct cache_study *study, const char *path, enum id_format format,
                     struct err *err);
+/* Curves at the study's finite capacities, or at capacities of their own choice when it has none: CSV, or one JSON
+ * object. name: of the trace, in JSON. */
+int cache_study_curve(const struct cache_study *study, const struct cache_trace *trace, const char *name,
+                      struct err *err);
+int cache_study_curve_ids(const struct cache_study *study, const char *path, enum id_format format, struct err *err);
 
 #endif

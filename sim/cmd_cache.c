@@ -61,7 +61,8 @@ static int study_parse(struct cache_study *study, const struct options *options,
     static const char *const block_words[2] = {"all", "full"};
     size_t releases[2], blocks[2];
 
-    *study = (struct cache_study){.stream = options->stream, .json = options->json};
+    *study = (struct cache_study){.stream = options->stream, .json = options->json, .curve = options->curve,
+                                  .sample_rate = options->sample_rate};
     study->capacities = calloc(options->capacity.count + 1, sizeof *study->capacities);
     study->orders = calloc(options->evict.count + 1, sizeof *study->orders);
     if (study->capacities == NULL || study->orders == NULL)
@@ -107,7 +108,8 @@ static int run_trace(const struct cache_study *study, const struct options *opti
     status = cache_trace_read(&trace, source, block_size_given ? (uint32_t)options->block_tokens : 0,
                               err);
     if (status == 0)
-        status = cache_study_trace(study, &trace, source, err);
+        status = study->curve ? cache_study_curve(study, &trace, wl_name(source), err)
+                              : cache_study_trace(study, &trace, source, err);
     if (status == 0 && wl_summary(source)->cut)
         fprintf(stderr, "warning: --max-requests cut the trace after %" PRIu64 " requests\n",
                 trace.request_count);
@@ -126,6 +128,8 @@ static int run_ids(const struct cache_study *study, const struct options *option
         err_prefix(err, "--format");
         return -1;
     }
+    if (study->curve)
+        return cache_study_curve_ids(study, options->ids, format, err);
     for (size_t i = 0; i < study->order_count; i++)
         if ((study->orders[i]->flags & KV_EVICTION_CLAIRVOYANT) != 0)
             return err_set(err, ERR_USAGE, "--evict: found '%s', which reads ahead, expected a trace instead of --ids",
@@ -164,6 +168,11 @@ const struct command command_cache = {
              "Without --block-size blocks are the trace's own ids, or 16 tokens where it says\n"
              "its content token by token. With it, blocks of that size are cut out of the\n"
              "content; where ids are coarser, the hit ratio is a lower bound and says so.\n"
+             "\n"
+             "--curve prints the hit ratio at many capacities as CSV (--json: JSON), one line a\n"
+             "point, with the method (exact in one pass for lru, simulated, shards, mini), the\n"
+             "standard error where blocks were sampled, and the knee of the working set marked.\n"
+             "opt is a bound: it knows the trace, and all of its cached blocks count as hits.\n"
              "\n"
              "--ids FILE reads a bare stream of object ids instead of a trace, by --stream's\n"
              "rule; --format u64 (8 bytes an id, little-endian), text (a number a line) or\n"

@@ -192,6 +192,50 @@ static void table__two_capacities__a_line_each(void **fixture)
     cli_temp_remove(dir);
 }
 
+/* --- curves ------------------------------------------------------------------------------------- */
+
+/* Ids 1 2, then 1 3, then 1 2 in whole blocks of 8. Largest request: 2. At 2: request 2 hits 1, request 3 hits 1; at
+ * 3: request 3 hits both: 3 of 6. At 1 every request is rejected: nothing is looked up. */
+static void curve__lru__csv_and_figure(void **fixture)
+{
+    static const char trace[] =
+        "{\"arrival_ns\": 0, \"prompt_tokens\": 16, \"output_tokens\": 1, \"hash_ids\": [1, 2]}\n"
+        "{\"arrival_ns\": 1, \"prompt_tokens\": 16, \"output_tokens\": 1, \"hash_ids\": [1, 3]}\n"
+        "{\"arrival_ns\": 2, \"prompt_tokens\": 16, \"output_tokens\": 1, \"hash_ids\": [1, 2]}\n";
+    char *dir = cli_temp_dir(), command[600], csv[300];
+    const char *path = cli_write(dir, "t.jsonl", trace, sizeof trace - 1);
+    struct cli_result result;
+
+    (void)fixture;
+    CLI(&result, "cache", "--curve", "--trace-block-size", "8", "--capacity", "1,2,3", path);
+    assert_int_equal(result.status, 0);
+    check_str_eq(result.out, "series,capacity_blocks,method,hit_ratio_blocks,miss_ratio_blocks,hit_ratio_tokens,error,"
+                             "knee,apart\nlru,1,simulated,,,,0.0,0,1\n"
+                             "lru,2,exact,0.3333333333333333,0.6666666666666667,0.3333333333333333,0.0,1,0\n"
+                             "lru,3,exact,0.5,0.5,0.5,0.0,0,0\n");
+    (void)snprintf(csv, sizeof csv, "%s", cli_write(dir, "curve.csv", result.out, strlen(result.out)));
+    (void)snprintf(command, sizeof command, "gnuplot -d -c scripts/plot/miss_ratio.gp %s %s svg curve 2>&1", csv,
+                   cli_path(dir, "c.svg"));
+    assert_int_equal(system(command), 0);
+    cli_release(&result);
+    CLI(&result, "cache", "--curve", "--json", "--trace-block-size", "8", "--evict", "lru,opt", path);
+    check_str_has(result.out, "\"evict\": \"opt\"");
+    cli_release(&result);
+    cli_temp_remove(dir);
+}
+
+/* opt reads ahead: a stream of ids that is read once cannot serve it. */
+static void ids__opt__usage_error(void **fixture)
+{
+    struct cli_result result;
+
+    (void)fixture;
+    CLI(&result, "cache", "--stream", "--ids", "/dev/null", "--capacity", "3", "--evict", "opt");
+    assert_int_equal(result.status, 2);
+    check_str_has(result.err, "--evict: found 'opt', which reads ahead");
+    cli_release(&result);
+}
+
 /* --- streams of ids --------------------------------------------------------------------------------- */
 
 /* 1 2 3 1 2 4 1 in a cache of 3: misses 1 2 3, hits 1 2, 4 evicts 3, hit 1. 3 of 7 hit, 1 evicted. */
@@ -376,6 +420,8 @@ int main(void)
         cmocka_unit_test(json__token_ids__as_the_golden_block_ids),
         cmocka_unit_test(block_size__finer_same_or_coarser_than_ids__blocks_of_that_size),
         cmocka_unit_test(table__two_capacities__a_line_each),
+        cmocka_unit_test(curve__lru__csv_and_figure),
+        cmocka_unit_test(ids__opt__usage_error),
         cmocka_unit_test(ids__each_format__same_hits),
         cmocka_unit_test(ids__standard_input__same_hits),
         cmocka_unit_test(ids__more_than_a_buffer__all_counted),
