@@ -49,8 +49,18 @@ bool block_queue_init(struct block_queue *queue, uint32_t blocks, bool unkeyed_t
     return true;
 }
 
+bool block_queue_use_order(struct block_queue *queue, const struct kv_eviction_ops *ops)
+{
+    assert(queue->free_blocks == queue->blocks && queue->order == NULL);
+    queue->order = ops->create(queue->blocks);
+    return queue->order != NULL;
+}
+
 void block_queue_release(struct block_queue *queue)
 {
+    if (queue->order != NULL)
+        queue->order->ops->destroy(queue->order);
+    queue->order = NULL;
     if (queue->index.slots != NULL)
         block_index_release(&queue->index);
     vm_area_unmap(queue->nodes, (uint64_t)queue->blocks + 1, sizeof *queue->nodes);
@@ -70,11 +80,32 @@ static void evict(struct block_queue *queue, kv_block block)
         queue->observer.evicted(queue->observer.context, block, queue->nodes[block].key);
 }
 
+/* Blocks without a key are in the queue, those with one in the order. */
+static void take_in_order(struct block_queue *queue, kv_block *out, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        kv_block block = next_of(queue, 0);
+        if (block != 0) {
+            link_pair(queue, 0, next_of(queue, block));
+        } else {
+            block = queue->order->ops->evict(queue->order) + 1;
+            evict(queue, block);
+        }
+        queue->nodes[block].refs = 1;
+        out[i] = block;
+    }
+    queue->free_blocks -= count;
+}
+
 void block_queue_take(struct block_queue *queue, kv_block *out, uint32_t count)
 {
     assert(count <= queue->free_blocks);
     if (count == 0)
         return;
+    if (queue->order != NULL) {
+        take_in_order(queue, out, count);
+        return;
+    }
     /* Evicting a block looks its key up. A second walk runs ahead and has these slots on their way. */
     kv_block block = next_of(queue, 0), ahead = block;
     uint32_t announced = 0;
@@ -112,7 +143,9 @@ void block_queue_give(struct block_queue *queue, const kv_block *blocks, uint32_
         queue->free_blocks++;
         bool keyed = (node->flags & BLOCK_KEYED) != 0;
         queue->cached_blocks += keyed;
-        if (keyed || !queue->unkeyed_to_head) {
+        if (keyed && queue->order != NULL) {
+            queue->order->ops->give(queue->order, block - 1);
+        } else if (keyed || !queue->unkeyed_to_head) {
             insert_after(queue, prev_of(queue, 0), block);
         } else {
             insert_after(queue, head_group, block);
@@ -126,24 +159,27 @@ void block_queue_hold(struct block_queue *queue, kv_block block)
     struct keyed_block *node = &queue->nodes[block];
     if (node->refs++ > 0)
         return;
-    link_pair(queue, prev_of(queue, block), next_of(queue, block));
+    bool keyed = (node->flags & BLOCK_KEYED) != 0;
+    if (keyed && queue->order != NULL)
+        queue->order->ops->take(queue->order, block - 1);
+    else
+        link_pair(queue, prev_of(queue, block), next_of(queue, block));
     queue->free_blocks--;
-    queue->cached_blocks -= (node->flags & BLOCK_KEYED) != 0;
+    queue->cached_blocks -= keyed;
 }
 
-void block_queue_set_keys(struct block_queue *queue, const kv_block *blocks, const uint64_t *keys,
-                          uint32_t count)
+/* The order learns what the block carries; parent: the block before it in its sequence, 0: none. */
+static void tell_order(struct block_queue *queue, kv_block block, uint64_t key, kv_block parent, uint32_t depth)
 {
-    for (uint32_t i = 0; i < count && i < PREFETCH_AHEAD; i++)
-        block_index_prefetch_slot(&queue->index, keys[i]);
-    for (uint32_t i = 0; i < count; i++) {
-        if (i + PREFETCH_AHEAD < count)
-            block_index_prefetch_slot(&queue->index, keys[i + PREFETCH_AHEAD]);
-        block_queue_set_key(queue, blocks[i], keys[i]);
-    }
+    struct kv_eviction *order = queue->order;
+    struct kv_content content = { key, parent > 0 ? parent - 1 : KV_OBJECT_NONE, depth };
+    if (order->ops->miss != NULL)
+        order->ops->miss(order, key);
+    if (order->ops->insert != NULL)
+        order->ops->insert(order, block - 1, &content);
 }
 
-void block_queue_set_key(struct block_queue *queue, kv_block block, uint64_t key)
+static void give_key(struct block_queue *queue, kv_block block, uint64_t key, kv_block parent, uint32_t depth)
 {
     const struct keyed_block *node = &queue->nodes[block];
     assert(node->refs > 0);
@@ -155,6 +191,25 @@ void block_queue_set_key(struct block_queue *queue, kv_block block, uint64_t key
     queue->duplicate_keys += !distinct;
     queue->keyed_blocks++;
     queue->generation++;
+    if (queue->order != NULL)
+        tell_order(queue, block, key, parent, depth);
+}
+
+void block_queue_set_keys(struct block_queue *queue, const kv_block *blocks, const uint64_t *keys,
+                          uint32_t count, uint32_t first)
+{
+    for (uint32_t i = 0; i < count && i < PREFETCH_AHEAD; i++)
+        block_index_prefetch_slot(&queue->index, keys[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i + PREFETCH_AHEAD < count)
+            block_index_prefetch_slot(&queue->index, keys[i + PREFETCH_AHEAD]);
+        give_key(queue, blocks[i], keys[i], i > 0 || first > 0 ? blocks[(int64_t)i - 1] : 0, first + i);
+    }
+}
+
+void block_queue_set_key(struct block_queue *queue, kv_block block, uint64_t key)
+{
+    give_key(queue, block, key, 0, 0);
 }
 
 /* One batch: all slots are requested from memory before the first is used, then all blocks. */
@@ -197,6 +252,13 @@ uint64_t block_queue_list(const struct block_queue *queue, kv_block *out, uint64
     for (kv_block block = next_of(queue, 0); block != 0; block = next_of(queue, block), n++)
         if (n < cap)
             out[n] = block;
+    for (kv_block block = 1; queue->order != NULL && block <= queue->blocks; block++) {
+        if (queue->nodes[block].refs > 0 || (queue->nodes[block].flags & BLOCK_KEYED) == 0)
+            continue;
+        if (n < cap)
+            out[n] = block;
+        n++;
+    }
     return n;
 }
 
@@ -212,6 +274,12 @@ static const char *check_links(const struct block_queue *queue)
             return "block queue: a queued block is held";
         cached += (queue->nodes[block].flags & BLOCK_KEYED) != 0;
     }
+    if (queue->order != NULL) {
+        if (cached != 0)
+            return "block queue: a block with a key is not in the eviction order";
+        cached = queue->order->count;
+        length += cached;
+    }
     if (length != queue->free_blocks)
         return "block queue: shorter than the count of free blocks";
     return cached == queue->cached_blocks ? NULL : "block queue: the count of cached blocks is wrong";
@@ -220,6 +288,8 @@ static const char *check_links(const struct block_queue *queue)
 const char *block_queue_check(const struct block_queue *queue)
 {
     const char *wrong = check_links(queue);
+    if (wrong == NULL && queue->order != NULL && queue->order->ops->check != NULL)
+        wrong = queue->order->ops->check(queue->order);
     uint64_t unheld = 0, keyed = 0, indexed = 0;
     for (uint32_t block = 1; wrong == NULL && block <= queue->blocks; block++) {
         unheld += queue->nodes[block].refs == 0;

@@ -1,10 +1,14 @@
 /* The pool of a caching policy: a doubly linked free queue with keyed blocks in it, reference counts, and
  * the index of keys. Blocks are numbered 1 .. blocks; at the start the queue is 1, 2, ..., blocks. A block
- * is in the queue exactly when nobody holds it; it keeps its key there until it is popped. */
+ * is in the queue exactly when nobody holds it; it keeps its key there until it is popped.
+ *
+ * With an eviction order beside the queue, blocks that nobody holds and that have a key are in the order instead.
+ * Blocks without a key are always taken first. */
 #ifndef PAGESIM_BLOCK_QUEUE_H
 #define PAGESIM_BLOCK_QUEUE_H
 
 #include "allocator/block_index.h"
+#include "allocator/eviction.h"
 #include "allocator/kv_policy.h"
 
 struct block_queue {
@@ -19,12 +23,15 @@ struct block_queue {
     uint64_t generation;    /* changes whenever a key is added or lost */
     bool unkeyed_to_head;   /* rules 2026-08: freed blocks without a key are the next to be taken */
     struct kv_observer observer;
+    struct kv_eviction *order; /* its object i is block i + 1; NULL: the queue is the order */
 };
 
 /* False when memory is out. observer may be NULL. */
 bool block_queue_init(struct block_queue *queue, uint32_t blocks, bool unkeyed_to_head,
                       const struct kv_observer *observer);
 void block_queue_release(struct block_queue *queue);
+/* From now on, before any block was taken, keyed blocks are evicted in this order. False when memory is out. */
+bool block_queue_use_order(struct block_queue *queue, const struct kv_eviction_ops *ops);
 
 /* Pops count <= free_blocks blocks off the head; keyed ones lose their key. Each gets the count 1. */
 void block_queue_take(struct block_queue *queue, kv_block *out, uint32_t count);
@@ -37,15 +44,16 @@ void block_queue_hold(struct block_queue *queue, kv_block block);
 /* Gives a held block a key, unless it has one. */
 void block_queue_set_key(struct block_queue *queue, kv_block block, uint64_t key);
 
-/* The same for count blocks, in order. */
+/* The same for count blocks, in order, which are a sequence's from number `first` on: where that is above 0,
+ * blocks[-1] is the one before. */
 void block_queue_set_keys(struct block_queue *queue, const kv_block *blocks, const uint64_t *keys,
-                          uint32_t count);
+                          uint32_t count, uint32_t first);
 
 /* How many leading keys are those of some block; writes these blocks to out and counts the unheld ones. */
 uint32_t block_queue_find_chain(const struct block_queue *queue, const uint64_t *keys, uint32_t count,
                                 kv_block *out, uint32_t *unheld);
 
-/* The queue in order; writes at most cap entries. */
+/* The queue in order, then, in order of number, what is in the eviction order; writes at most cap entries. */
 uint64_t block_queue_list(const struct block_queue *queue, kv_block *out, uint64_t cap);
 const char *block_queue_check(const struct block_queue *queue);
 

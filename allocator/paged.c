@@ -25,7 +25,8 @@ static uint64_t blocks_for(const struct paged *p, uint64_t tokens)
 /* --- creation ------------------------------------------------------------------------------ */
 
 static bool make_pool(struct paged *p, const struct kv_geometry *geometry,
-                      const struct kv_observer *observer, char *why, size_t why_bytes)
+                      const struct paged_config *config, const struct kv_observer *observer, char *why,
+                      size_t why_bytes)
 {
     uint32_t usable = (uint32_t)p->base.usable_units;
     bool made;
@@ -37,6 +38,8 @@ static bool make_pool(struct paged *p, const struct kv_geometry *geometry,
         return false;
     } else {
         made = block_queue_init(&p->queue, usable, geometry->rules == KV_RULES_2026_08, observer);
+        if (made && config->evict != NULL)
+            made = block_queue_use_order(&p->queue, config->evict);
         p->hit_blocks = vm_area_map(p->table.row_blocks_max, sizeof *p->hit_blocks);
         made = made && p->hit_blocks != NULL;
     }
@@ -78,7 +81,7 @@ struct kv_policy *paged_create(const struct kv_policy_ops *ops, const struct kv_
         p->watermark_blocks = geometry->watermark >= 1 ? blocks
                                                        : (uint32_t)(geometry->watermark * blocks);
     if (!block_table_init(&p->table, geometry, config->block_tokens, why, why_bytes) ||
-        !make_pool(p, geometry, observer, why, why_bytes)) {
+        !make_pool(p, geometry, config, observer, why, why_bytes)) {
         paged_destroy(&p->base);
         return NULL;
     }
@@ -127,7 +130,7 @@ static void set_keys(struct paged *p, kv_seq seq, const uint64_t *keys, uint64_t
     assert(end <= s->blocks);
     uint32_t i = s->keyed_blocks > s->null_blocks ? s->keyed_blocks : s->null_blocks;
     if (i < end)
-        block_queue_set_keys(&p->queue, row + i, keys + i, (uint32_t)end - i);
+        block_queue_set_keys(&p->queue, row + i, keys + i, (uint32_t)end - i, i);
     if (s->keyed_blocks < end)
         s->keyed_blocks = (uint32_t)end;
 }

@@ -16,6 +16,7 @@ struct paged_config {
     uint32_t block_tokens;
     bool caches;
     bool null_block; /* one block of the pool is set aside and never handed out */
+    const struct kv_eviction_ops *evict; /* order of cached blocks; NULL: the free queue */
 };
 
 struct paged {

@@ -9,11 +9,21 @@
 #define HELP_COLUMN 30
 #define ENTRY_COLUMN 12
 
+/* Length of the next word; of a list of choices that no line has room for, up to its last '|' that fits. */
+static int piece_bytes(const char *text, int room)
+{
+    int bytes = (int)strcspn(text, " ");
+    if (bytes <= room) return bytes;
+    for (int cut = room; cut > 0; cut--)
+        if (text[cut - 1] == '|') return cut;
+    return bytes;
+}
+
 void command_print_wrapped(const char *text, int column, int indent)
 {
     bool line_begins = true;
     while (*text) {
-        int bytes = (int)strcspn(text, " ");
+        int bytes = piece_bytes(text, WIDTH - indent);
         if (!line_begins && column + 1 + bytes > WIDTH) {
             printf("\n%*s", indent, "");
             column = indent;
@@ -23,6 +33,7 @@ void command_print_wrapped(const char *text, int column, int indent)
         column += printf("%.*s", bytes, text);
         line_begins = false;
         text += bytes;
+        if (*text && *text != ' ') column = WIDTH; /* the rest of a cut word starts a line */
         text += strspn(text, " ");
     }
     printf("\n");

@@ -36,9 +36,19 @@ static void queue_delete(struct paged_model *m, uint32_t block)
     }
 }
 
+static uint32_t next_block(struct paged_model *m)
+{
+    if (!m->ordered)
+        return m->queue[0];
+    for (uint32_t i = 0; i < m->queue_length; i++)
+        if (!m->keyed[m->queue[i]])
+            return m->queue[i];
+    return reference_evict(&m->order) + 1;
+}
+
 static uint32_t pop(struct paged_model *m)
 {
-    uint32_t block = m->queue[0];
+    uint32_t block = next_block(m);
     queue_delete(m, block);
     if (m->keyed[block])
         m->evicted[m->evicted_count++] = block;
@@ -55,6 +65,8 @@ static void give(struct paged_model *m, uint32_t seq, uint32_t first, uint32_t e
         uint32_t block = m->table[seq][--end];
         if (block == 0 || --m->refs[block] > 0)
             continue;
+        if (m->ordered && m->keyed[block])
+            reference_give(&m->order, block - 1);
         if (m->caches && m->unkeyed_to_head && !m->keyed[block])
             queue_insert(m, group++, block);
         else
@@ -71,6 +83,12 @@ static void set_keys(struct paged_model *m, uint32_t seq, const uint64_t *keys, 
         m->keyed[block] = true;
         m->key[block] = keys[i];
         m->keyed_at[block] = ++m->clock;
+        if (m->ordered) {
+            uint32_t parent = i > 0 ? m->table[seq][i - 1] : 0;
+            struct kv_content content = { keys[i], parent > 0 ? parent - 1 : KV_OBJECT_NONE, i };
+            reference_miss(&m->order, keys[i]);
+            reference_insert(&m->order, block - 1, &content);
+        }
     }
 }
 
@@ -150,8 +168,11 @@ enum model_status model_admit(struct paged_model *m, const struct model_ask *ask
         return MODEL_NO_SPACE;
     for (uint32_t i = 0; i < covered; i++) {
         table[i] = i >= lead && i < ask->hit.blocks ? ask->hit.ids[i] : 0;
-        if (table[i] != 0 && m->refs[table[i]]++ == 0)
+        if (table[i] != 0 && m->refs[table[i]]++ == 0) {
             queue_delete(m, table[i]);
+            if (m->ordered)
+                reference_take(&m->order, table[i] - 1);
+        }
     }
     m->table_length[seq] = (uint32_t)covered;
     while (m->table_length[seq] < slots)

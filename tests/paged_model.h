@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tests/eviction_reference.h"
+
 enum { MODEL_BLOCKS_MAX = 128, MODEL_TABLE_MAX = 128, MODEL_SEQS = 12 };
 
 struct paged_model {
@@ -14,6 +16,8 @@ struct paged_model {
     uint32_t block_tokens, usable_blocks; /* blocks 1 .. usable_blocks */
     uint32_t watermark_blocks, window_tokens;
     bool caches, unkeyed_to_head;
+    bool ordered; /* keyed blocks are evicted as `order` says, after all others are taken; object i is block i + 1 */
+    struct reference order;
     /* state */
     uint32_t queue[MODEL_BLOCKS_MAX], queue_length; /* free blocks, head first */
     uint32_t refs[MODEL_BLOCKS_MAX];

@@ -1,27 +1,59 @@
+#include <stdio.h>
+#include <string.h>
+
 #include "allocator/paged.h"
 
 extern const struct kv_policy_ops kv_policy_prefix_ops;
 
-/* `dynamic` with hash-chained automatic prefix caching: blocks that nobody holds keep their content, and the
- * free queue doubles as the eviction order. */
+/* `dynamic` with hash-chained automatic prefix caching: blocks that nobody holds keep their content. Under lru the
+ * free queue doubles as the eviction order, as in vLLM; other orders stand beside it, and there blocks without a
+ * key are always taken first. */
+
+/* "lru|2q|arc|...": vLLM's queue, then every order that needs no knowledge of the future. */
+static char evict_choices[512] = "lru";
 
 static const struct kv_option evict_option = {
     .name = "evict",
-    .choices = "lru",
+    .choices = evict_choices,
     .default_text = "lru",
     .help = "which cached block goes first: lru is vLLM's free queue",
 };
 
 static const struct kv_option *const prefix_options[] = { &evict_option, NULL };
 
+static bool is_choice(const struct kv_eviction_ops *order)
+{
+    return strcmp(order->name, "lru") != 0 && (order->flags & KV_EVICTION_CLAIRVOYANT) == 0;
+}
+
+/* The text of a constant table has to be there before main. Nothing is registered here: the orders are listed by
+ * the file names, and this object is linked because the policy is. */
+__attribute__((constructor)) static void list_choices(void)
+{
+    size_t chars = strlen(evict_choices);
+    for (size_t i = 0; i < kv_eviction_count(); i++)
+        if (is_choice(kv_eviction_at(i)) && chars + strlen(kv_eviction_at(i)->name) + 2 < sizeof evict_choices)
+            chars += (size_t)snprintf(evict_choices + chars, sizeof evict_choices - chars, "|%s",
+                                      kv_eviction_at(i)->name);
+}
+
+/* NULL: the free queue. */
+static const struct kv_eviction_ops *chosen_order(uint64_t choice)
+{
+    for (size_t i = 0; choice > 0 && i < kv_eviction_count(); i++)
+        if (is_choice(kv_eviction_at(i)) && --choice == 0)
+            return kv_eviction_at(i);
+    return NULL;
+}
+
 static struct kv_policy *prefix_create(const struct kv_geometry *geometry, const struct kv_value *values,
                                        const struct kv_observer *observer, char *why, size_t why_bytes)
 {
-    (void)values;
     struct paged_config config = {
         .block_tokens = geometry->block_tokens,
         .caches = true,
         .null_block = true,
+        .evict = chosen_order(values[0].count),
     };
     return paged_create(&kv_policy_prefix_ops, geometry, &config, observer, why, why_bytes);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocator/eviction.h"
 #include "allocator/kv_policy.h"
 #include "tests/policy_case.h"
 
@@ -17,8 +18,10 @@ struct variant {
     const char *options;
 };
 
-/* What is not in the registry's defaults. A policy leaves out options that it does not have. */
-static const char *const option_texts[] = {
+/* What is not in the registry's defaults. A policy leaves out options that it does not have. Every other eviction
+ * order joins the end. */
+enum { TEXTS_FIXED = 6, TEXTS_MAX = TEXTS_FIXED + 32 };
+static const char *option_texts[TEXTS_MAX] = {
     NULL,
     "reserve=oracle placement=best-fit",
     "reserve=oracle placement=worst-fit",
@@ -324,8 +327,7 @@ static const struct {
     { "obtainable is exact for tiny slots", obtainable_is_exact_for_tiny_slots },
 };
 
-enum { CASES = sizeof contract / sizeof contract[0], TEXTS = sizeof option_texts / sizeof option_texts[0],
-       TESTS_MAX = 16 * CASES * TEXTS };
+enum { CASES = sizeof contract / sizeof contract[0], TESTS_MAX = 16 * CASES * TEXTS_MAX };
 
 struct test_state {
     struct variant variant;
@@ -351,14 +353,30 @@ static bool takes_options(const struct kv_policy_ops *ops, const char *text)
                    strstr(text, "best-fit") != NULL);
 }
 
+/* How many texts there are with `evict=NAME` for every order that can be chosen. */
+static size_t add_orders(void)
+{
+    static char texts[32][40];
+    size_t count = TEXTS_FIXED;
+    for (size_t i = 0; i < kv_eviction_count() && count < TEXTS_MAX; i++) {
+        const struct kv_eviction_ops *order = kv_eviction_at(i);
+        if (strcmp(order->name, "lru") == 0 || (order->flags & KV_EVICTION_CLAIRVOYANT) != 0)
+            continue;
+        snprintf(texts[count - TEXTS_FIXED], sizeof texts[0], "evict=%s", order->name);
+        option_texts[count] = texts[count - TEXTS_FIXED];
+        count++;
+    }
+    return count;
+}
+
 int main(void)
 {
     static struct test_state states[TESTS_MAX];
     static struct CMUnitTest tests[TESTS_MAX];
-    size_t count = 0;
+    size_t count = 0, texts = add_orders();
     for (size_t i = 0; i < kv_registry_count(); i++) {
         const struct kv_policy_ops *ops = kv_registry_at(i);
-        for (size_t o = 0; o < TEXTS; o++) {
+        for (size_t o = 0; o < texts; o++) {
             if (!takes_options(ops, option_texts[o]))
                 continue;
             for (size_t c = 0; c < CASES; c++, count++) {

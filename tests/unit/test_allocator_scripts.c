@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocator/eviction.h"
 #include "allocator/kv_check.h"
 #include "allocator/kv_policy.h"
 #include "tests/paged_model.h"
@@ -34,15 +35,28 @@ struct setting {
     uint32_t block_tokens, blocks, window_tokens;
     double watermark;
     enum kv_rules rules;
+    const char *evict; /* NULL: the default */
 };
 
 static const struct setting settings[] = {
-    { "dynamic", 4, 24, 0, 0, KV_RULES_2026_08 },     { "dynamic", 1, 40, 0, 0.1, KV_RULES_2026_08 },
-    { "dynamic", 4, 20, 7, 0, KV_RULES_2026_08 },     { "prefix", 4, 24, 0, 0, KV_RULES_2026_08 },
-    { "prefix", 4, 24, 0, 0, KV_RULES_2026_04 },      { "prefix", 1, 50, 0, 0.05, KV_RULES_2026_08 },
-    { "prefix", 4, 20, 9, 0.1, KV_RULES_2026_08 },    { "prefix", 2, 30, 1, 0, KV_RULES_2026_04 },
-    { "prefix", 3, 30, 8, 0, KV_RULES_2026_04 },      { "ideal", 16, 60, 0, 0, KV_RULES_2026_08 },
-    { "ideal", 16, 60, 6, 0, KV_RULES_2026_04 },
+    { "dynamic", 4, 24, 0, 0, KV_RULES_2026_08, NULL },
+    { "dynamic", 1, 40, 0, 0.1, KV_RULES_2026_08, NULL },
+    { "dynamic", 4, 20, 7, 0, KV_RULES_2026_08, NULL },
+    { "prefix", 4, 24, 0, 0, KV_RULES_2026_08, NULL },
+    { "prefix", 4, 24, 0, 0, KV_RULES_2026_04, NULL },
+    { "prefix", 1, 50, 0, 0.05, KV_RULES_2026_08, NULL },
+    { "prefix", 4, 20, 9, 0.1, KV_RULES_2026_08, NULL },
+    { "prefix", 2, 30, 1, 0, KV_RULES_2026_04, NULL },
+    { "prefix", 3, 30, 8, 0, KV_RULES_2026_04, NULL },
+    { "ideal", 16, 60, 0, 0, KV_RULES_2026_08, NULL },
+    { "ideal", 16, 60, 6, 0, KV_RULES_2026_04, NULL },
+};
+
+/* For every eviction order that has a reference. */
+static const struct setting order_settings[] = {
+    { "prefix", 4, 24, 0, 0, KV_RULES_2026_08, NULL },
+    { "prefix", 2, 40, 0, 0, KV_RULES_2026_04, NULL },
+    { "prefix", 3, 30, 8, 0.1, KV_RULES_2026_08, NULL },
 };
 
 enum { MAX_SEQ_TOKENS = 60 };
@@ -337,12 +351,25 @@ static void compare_facts(struct run *run)
     same(run, "obtainable for admission", kv_obtainable(run->policy, &admission), m->queue_length - kept);
 }
 
+/* With an eviction order keyed blocks stand behind the others, by number. */
+static uint32_t expected_queue(const struct paged_model *m, uint32_t *out)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < m->queue_length; i++)
+        if (!m->ordered || !m->keyed[m->queue[i]])
+            out[count++] = m->queue[i];
+    for (uint32_t b = 1; m->ordered && b <= m->usable_blocks; b++)
+        if (m->refs[b] == 0 && m->keyed[b])
+            out[count++] = b;
+    return count;
+}
+
 static void compare(struct run *run)
 {
     const struct paged_model *m = &run->model;
-    uint32_t list[MODEL_BLOCKS_MAX];
+    uint32_t list[MODEL_BLOCKS_MAX], expected[MODEL_BLOCKS_MAX], expected_count = expected_queue(m, expected);
     uint64_t length = run->policy->ops->free_queue(run->policy, list, MODEL_BLOCKS_MAX);
-    same_list(run, "free queue", list, length, m->queue, m->queue_length);
+    same_list(run, "free queue", list, length, expected, expected_count);
     same_list(run, "evictions", run->evicted, run->evicted_count, m->evicted, m->evicted_count);
     same_list(run, "copies from", run->copied_from, run->copied_count, m->copied_from, m->copied_count);
     same_list(run, "copies to", run->copied_to, run->copied_count, m->copied_to, m->copied_count);
@@ -365,6 +392,8 @@ static void start_run(struct run *run, const struct setting *setting)
         .rules = setting->rules,
     };
     struct kv_observer observer = { .context = run, .evicted = on_evicted, .copied = on_copied };
+    const struct kv_policy_ops *ops = kv_registry_find(setting->policy);
+    const char *texts[KV_OPTIONS_MAX] = { setting->evict }; /* the only option of `prefix` */
     struct kv_value values[KV_OPTIONS_MAX] = { { 0 } };
     char why[200];
     *run = (struct run){ .model = {
@@ -374,7 +403,12 @@ static void start_run(struct run *run, const struct setting *setting)
         .unkeyed_to_head = setting->rules == KV_RULES_2026_08,
     } };
     model_start(&run->model);
-    struct kv_policy *inner = kv_registry_find(setting->policy)->create(&g, values, &observer, why, sizeof why);
+    if (setting->evict != NULL) {
+        run->model.ordered = true;
+        assert_true(reference_init(&run->model.order, setting->evict, run->model.usable_blocks));
+        assert_true(kv_options_parse(ops, texts, values, why, sizeof why));
+    }
+    struct kv_policy *inner = ops->create(&g, values, &observer, why, sizeof why);
     assert_non_null(inner);
     run->policy = kv_check_wrap(inner, &g, 1, on_violation, run);
     assert_non_null(run->policy);
@@ -447,20 +481,43 @@ static void scripts__random_operations__agree_with_the_model(void **state)
     }
 }
 
-enum { SETTINGS = sizeof settings / sizeof settings[0] };
+enum { SETTINGS = sizeof settings / sizeof settings[0],
+       ORDER_SETTINGS = sizeof order_settings / sizeof order_settings[0], TESTS_MAX = SETTINGS + 32 * ORDER_SETTINGS };
+
+static struct setting all[TESTS_MAX];
+
+/* lru is the queue itself, opt cannot be chosen, random has no twin. */
+static size_t make_settings(void)
+{
+    size_t count = SETTINGS;
+    memcpy(all, settings, sizeof settings);
+    for (size_t i = 0; i < kv_eviction_count(); i++) {
+        const struct kv_eviction_ops *order = kv_eviction_at(i);
+        if (strcmp(order->name, "lru") == 0 || strcmp(order->name, "random") == 0 ||
+            (order->flags & KV_EVICTION_CLAIRVOYANT) != 0)
+            continue;
+        for (size_t k = 0; k < ORDER_SETTINGS; k++, count++) {
+            assert_true(count < TESTS_MAX);
+            all[count] = order_settings[k];
+            all[count].evict = order->name;
+        }
+    }
+    return count;
+}
 
 int main(void)
 {
-    static char names[SETTINGS][80];
-    struct CMUnitTest tests[SETTINGS];
-    for (size_t i = 0; i < SETTINGS; i++) {
-        const struct setting *s = &settings[i];
-        snprintf(names[i], sizeof names[i], "scripts: %s, blocks of %u, window %u, watermark %.2f, rules %s",
-                 s->policy, s->block_tokens, s->window_tokens, s->watermark,
-                 s->rules == KV_RULES_2026_08 ? "2026-08" : "2026-04");
+    static char names[TESTS_MAX][100];
+    static struct CMUnitTest tests[TESTS_MAX];
+    size_t count = make_settings();
+    for (size_t i = 0; i < count; i++) {
+        const struct setting *s = &all[i];
+        snprintf(names[i], sizeof names[i], "scripts: %s%s%s, blocks of %u, window %u, watermark %.2f, rules %s",
+                 s->policy, s->evict != NULL ? " " : "", s->evict != NULL ? s->evict : "", s->block_tokens,
+                 s->window_tokens, s->watermark, s->rules == KV_RULES_2026_08 ? "2026-08" : "2026-04");
         tests[i] = (struct CMUnitTest){ .name = names[i],
                                         .test_func = scripts__random_operations__agree_with_the_model,
                                         .initial_state = (void *)(uintptr_t)s };
     }
-    return _cmocka_run_group_tests("scripts", tests, SETTINGS, NULL, NULL) != 0;
+    return _cmocka_run_group_tests("scripts", tests, count, NULL, NULL) != 0;
 }
