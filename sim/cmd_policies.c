@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocator/eviction.h"
 #include "sim/command.h"
 
 static const struct {
@@ -52,6 +53,27 @@ static void print_line(const char *label, const char *text)
     command_print_wrapped(text, column, 2 * INDENT);
 }
 
+static void print_eviction_flags(const struct kv_eviction_ops *order)
+{
+    if (order->flags & KV_EVICTION_ORPHANS)
+        printf("    may evict a block before what continues it\n");
+    if (order->flags & KV_EVICTION_CLAIRVOYANT)
+        printf("    clairvoyant: a bound, in 'pagesim cache' on traces only\n");
+}
+
+/* Orders of eviction: of `cache`, and of policies that have --evict. */
+static void print_eviction_orders(void)
+{
+    printf("\n\nEviction orders (--evict NAME in 'pagesim cache' and with --policy prefix)\n");
+    for (size_t i = 0; i < kv_eviction_count(); i++) {
+        const struct kv_eviction_ops *order = kv_eviction_at(i);
+        printf("\n%s\n", order->name);
+        print_line("", order->summary);
+        print_line("source: ", order->source);
+        print_eviction_flags(order);
+    }
+}
+
 static void print_list(void)
 {
     printf("Allocation policies (--policy NAME); 'pagesim policies NAME' explains one.\n");
@@ -69,6 +91,7 @@ static void print_list(void)
         print_line("source: ", ops->source);
         print_options(ops);
     }
+    print_eviction_orders();
 }
 
 static void print_page(const struct kv_policy_ops *ops)

@@ -1,6 +1,7 @@
 /* Least recently used among the leaves (SGLang's radix cache): a block goes only when no cached block continues it.
  * A block continues the one that stood before it when it was filled, while both stay cached. When every
- * evictable block is continued by one in use, the least recently used of them goes. */
+ * evictable block is continued by one in use, the least recently used of them goes. A block becomes a leaf at any age,
+ * hence a heap: about six times the time of lru a block where nothing else is done. */
 #include <assert.h>
 #include <stdlib.h>
 
