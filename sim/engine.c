@@ -663,6 +663,7 @@ static void check_states(struct engine *e, const struct probe *probe)
 /* One pass and the step that follows. Returns false when the run cannot go on. */
 static bool run_step(struct engine *e, bool more_arrivals)
 {
+    uint64_t verdicts = e->stats.unservable;
     clear_step(e);
     e->config.scheduler->pass(e);
     park_book(e);
@@ -671,10 +672,11 @@ static bool run_step(struct engine *e, bool more_arrivals)
     /* In recorded cases a step that only rejects has a line. Elsewhere the next step's line tells it: writing
      * step lines must not take simulated time. */
     bool tells_rejections = e->config.replay_stalls && e->rejected.count > 0;
-    if (idle && unfinished(e) == 0 && !tells_rejections) {
-        accounting_set(&e->accounting, 0, false, NULL);
+    bool verdict = e->stats.unservable != verdicts;
+    if (idle && (unfinished(e) == 0 || verdict) && !tells_rejections) {
+        accounting_set(&e->accounting, e->running_seqs, false, NULL);
         park_end_step(e);
-        return true; /* every waiting request got a verdict: no step */
+        return true; /* only verdicts: no step, and another pass at once if requests are left */
     }
     uint64_t begin = e->now, duration = step_duration(e);
     uint64_t free_after_schedule = free_units(e);

@@ -314,6 +314,9 @@ bool engine_hold_back(struct engine *e, struct sim_request *r, enum kv_demand_ki
                                .pieces = kind == KV_ADMISSION ? r->kv.samples : 1};
     uint64_t obtainable = kv_obtainable(e->policy, &demand);
     if (obtainable >= headroom && obtainable - headroom >= ask) return false;
+    struct kv_facts facts;
+    kv_get_facts(e->policy, &facts);
+    e->demand_units = facts.held_bytes / e->policy->unit_bytes + ask;
     book_refusal(e, r, &demand, ask, need, ask, headroom);
     return true;
 }

@@ -13,11 +13,13 @@ static enum kv_status gate(struct engine *e, struct sim_request *r, const struct
                            uint64_t *promise)
 {
     const struct engine_config *c = &e->config;
+    if (e->policy->ops->flags & KV_RESERVES) return KV_OK; /* the policy takes everything at once by itself */
     uint64_t most = r->prompt_tokens + r->kv.max_tokens - 1; /* the last token is never written */
     uint64_t slots = most + c->geometry.lookahead_tokens;
     if (slots > c->max_model_len) slots = c->max_model_len;
     bool forked = r->kv.samples > 1;
     uint64_t units = kv_units_for(e->policy, &r->kv, slots, forked);
+    e->demand_units = units; /* for the verdict's arithmetic */
     if (units > e->policy->usable_units) return KV_NEVER_FITS;
     uint64_t ask = above(units, hit->blocks) + hit->free_blocks;
     uint64_t needed = kv_units_for(e->policy, &r->kv, r->kv.final_tokens, forked);

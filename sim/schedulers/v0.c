@@ -28,8 +28,12 @@ static void sort_in(struct engine *e, struct sim_request *r)
 /* v0 keeps the watermark whether or not anything runs, so that what exceeds the rest can never start. */
 static bool never_starts(struct engine *e, struct sim_request *r)
 {
-    uint64_t units = kv_units_for(e->policy, &r->kv, request_target(r), false);
-    return units + watermark_units(e) > e->policy->usable_units;
+    const struct kv_geometry *g = &e->config.geometry;
+    uint64_t slots = request_target(r) + (g->rules == KV_RULES_2026_04 ? 0 : g->lookahead_tokens);
+    if (slots > e->config.max_model_len) slots = e->config.max_model_len;
+    uint64_t units = kv_units_for(e->policy, &r->kv, slots, false);
+    e->demand_units = units + watermark_units(e); /* for the verdict's arithmetic */
+    return e->demand_units > e->policy->usable_units;
 }
 
 static void prefill(struct engine *e)

@@ -432,6 +432,56 @@ static void verdicts__buddy__rounded_ask_against_the_largest_chunk(void **state)
     check_str_eq(f->run.stats->unservable_example, "request 0 needs 2048 of 1024 slots");
 }
 
+/* Expected: the request behind one that outgrew the pool is served. Found: v0's pass ended with the verdict, nothing
+ * was scheduled, and the run was taken for one that cannot go on. 2 blocks: the first needs a third for its 33rd
+ * token; the second waits for one block. */
+static void v0__outgrown_before_a_waiting_one__the_other_is_served(void **state)
+{
+    struct fixture *f = *state;
+    engine_case_init(&f->c, "dynamic", NULL, 3 * 16);
+    f->c.config.scheduler = scheduler_find("v0");
+    add(f, 32, 5);
+    add(f, 16, 1);
+    engine_case_run(&f->c, &f->run);
+    check_verdicts(f, 1, 0, 1, 0);
+    check_str_eq(f->run.stats->unservable_example, "request 0 needs 3 of 2 blocks");
+    check_u64_eq(f->run.stats->steps, 2); /* the verdict itself takes no time */
+}
+
+/* Expected: a verdict. Found: v0 left look-ahead out when it asked whether a request can ever start, and waited
+ * for ever. 10 usable blocks of 11, watermark floor(0.3 * 11) = 3, which v0 always keeps: 112 tokens take 7,
+ * with one look-ahead slot 8. */
+static void v0__look_ahead_and_watermark__never_starts(void **state)
+{
+    struct fixture *f = *state;
+    engine_case_init(&f->c, "dynamic", NULL, 11 * 16);
+    f->c.config.scheduler = scheduler_find("v0");
+    f->c.config.geometry.watermark = 0.3;
+    f->c.config.geometry.lookahead_tokens = 1;
+    f->c.config.max_model_len = 200;
+    add(f, 112, 1);
+    add(f, 111, 1);
+    engine_case_run(&f->c, &f->run);
+    check_verdicts(f, 1, 0, 1, 0);
+    check_str_eq(f->run.stats->unservable_example, "request 0 needs 11 of 10 blocks");
+}
+
+/* Expected: both run. Found: the reserving scheduler compared what jemalloc takes with its padding with what it can
+ * give without, and refused for ever. 48 slots of 512 bytes; a region of 29 slots, 14,848 bytes, is of the class of
+ * 16 KiB and takes a page more: 40 slots, while the largest ask that can succeed is 32. */
+static void reserve__jemalloc_region_with_padding__starts(void **state)
+{
+    struct fixture *f = *state;
+    engine_case_init(&f->c, "jemalloc", "reserve=declared", 48 * 512);
+    f->c.config.geometry.bytes_per_token = 512;
+    f->c.config.scheduler = scheduler_find("reserve");
+    f->c.config.max_model_len = 29;
+    add(f, 24, 5);
+    add(f, 24, 5);
+    engine_case_run(&f->c, &f->run);
+    check_verdicts(f, 2, 0, 0, 0);
+}
+
 /* O = 0 is a prefill alone: L slots, one step, no TTFT. O beyond max_model_len - L is cut and counted. */
 static void lengths__no_output_and_too_much__prefill_alone_and_cut(void **state)
 {
@@ -750,6 +800,9 @@ int main(void)
         CASE(verdicts__at_the_head__rejected_and_unservable),
         CASE(verdicts__look_ahead__counts_where_the_rules_do),
         CASE(verdicts__buddy__rounded_ask_against_the_largest_chunk),
+        CASE(v0__outgrown_before_a_waiting_one__the_other_is_served),
+        CASE(v0__look_ahead_and_watermark__never_starts),
+        CASE(reserve__jemalloc_region_with_padding__starts),
         CASE(lengths__no_output_and_too_much__prefill_alone_and_cut),
         CASE(abort__of_the_only_request__its_memory_is_free_until_the_next),
         CASE(abort__while_waiting__closes_the_episode),

@@ -129,14 +129,15 @@ static void random_case(uint64_t seed, const struct variant *v, struct random_ca
     g->chunked_prefill = chance(&state, 80);
     g->whole_prompt_admission = chance(&state, 60);
     g->max_num_batched_tokens = chance(&state, 50) ? between(&state, 1, 40) : 2048;
-    if (!g->chunked_prefill && g->max_num_batched_tokens < g->max_model_len) {
+    if (chance(&state, 50)) g->scheduler = scheduler_at(between(&state, 0, scheduler_count() - 1));
+    bool whole = !g->chunked_prefill || g->scheduler->whole_prompts;
+    if (whole && g->max_num_batched_tokens < g->max_model_len) {
         g->max_num_batched_tokens = g->max_model_len;
     }
     g->max_num_seqs = chance(&state, 30) ? between(&state, 1, 4) : 64;
     g->declared_output = (enum declared_output)between(&state, 0, 3);
     g->declared_factor_millionths = between(&state, 1, 3000000);
     g->cache_output = chance(&state, 70) ? CACHE_OUTPUT_KEYED : CACHE_OUTPUT_UNKEYED;
-    if (chance(&state, 30)) g->scheduler = scheduler_find("serial");
     g->step_time.step_ns = between(&state, 1, 1000);
     if (chance(&state, 30)) {
         struct err err = {0};
