@@ -158,10 +158,9 @@ const struct command command_sweep = {
     .name = "sweep",
     .summary = "a grid of simulations over all cores: one results line a cell",
     .usage = "[OPTION=VALUE,VALUE...] TRACE...",
-    .notes = "Any option may hold several values, separated by commas; the sweep runs every combination.\n"
-             "Results are one JSON object a line, in the order of the lists (trace, policy, then as in this\n"
-             "help, the last option fastest). With --output, a sweep that was stopped goes on where it was\n"
-             "when it is started again.\n",
+    .notes = "Results are one JSON object a line, in the order of the lists: trace, policy,\n"
+             "then as in this help, the last option fastest. With --output, a sweep that was\n"
+             "stopped goes on where it was when it is started again.",
     .options = FOR_SWEEP,
     .many = true,
     .arguments = COMMAND_ARGS_TRACE,

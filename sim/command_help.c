@@ -125,8 +125,8 @@ void command_help(const struct command *command, const char *words)
     for (int section = 0; section < OPT_SECTIONS; section++)
         print_section(command->options, (enum option_section)section);
     if (command->many)
-        printf("\nOptions above \"Checks\" may hold lists, --block-size 1,16,128: every combination is\n"
-               "one simulation.\n");
+        printf("\nOptions above \"Checks\" may hold lists, --block-size 1,16,128: every\n"
+               "combination is one simulation.\n");
     if (command->options)
         printf("\nDefaults stand in brackets. The same names serve in a configuration file.\n");
     if (command->notes) printf("\n%s\n", command->notes);

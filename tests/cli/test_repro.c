@@ -2,6 +2,7 @@
 #include "tests/check.h"
 #include "tests/cli_run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
