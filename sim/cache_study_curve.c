@@ -42,15 +42,21 @@ static void put_number(const char *before, double value, const char *none)
     printf("%s%s", before, isnan(value) ? none : text);
 }
 
-/* Says what varies: lru, lru(root-first), lru(full). */
+/* Says what varies: lru, lru(root-first), lru(full), lru(root-first+full). No spaces: the figure's lists have words. */
 static void series_name(const struct cache_study *study, const struct curve_config *config, char *name, size_t bytes)
 {
     bool release = !study->stream && study->release_count > 1 && config->release == CACHE_ROOT_FIRST;
     bool full = !study->stream && study->blocks_count > 1 && config->blocks == CACHE_FULL_BLOCKS;
 
     (void)snprintf(name, bytes, "%s%s%s%s%s%s", config->evict->name, release || full ? "(" : "",
-                   release ? "root-first" : "", release && full ? " " : "", full ? "full" : "",
+                   release ? "root-first" : "", release && full ? "+" : "", full ? "full" : "",
                    release || full ? ")" : "");
+}
+
+/* Whether the point of curve_knee is one: something hits, on the curve proper. */
+static bool has_knee(const struct curve_point *point)
+{
+    return !point->apart && point->hit_ratio > 0;
 }
 
 static void print_csv(const char *series, const struct curve_point *points, size_t count, size_t knee)
@@ -63,7 +69,7 @@ static void print_csv(const char *series, const struct curve_point *points, size
         put_number(",", 1 - point->hit_ratio, "");
         put_number(",", point->token_hit_ratio, "");
         put_number(",", point->error, "");
-        printf(",%d,%d\n", i == knee && !point->apart, point->apart);
+        printf(",%d,%d\n", i == knee && has_knee(point), point->apart);
     }
 }
 
@@ -75,7 +81,7 @@ static void print_json(const struct cache_study *study, const struct curve_confi
         printf(", \"release_order\": \"%s\", \"cacheable_blocks\": \"%s\"",
                config->release == CACHE_LEAF_FIRST ? "leaf_first" : "root_first",
                config->blocks == CACHE_ALL_BLOCKS ? "all" : "full");
-    if (points[knee].apart)
+    if (!has_knee(&points[knee]))
         printf(", \"knee_capacity_blocks\": null");
     else
         printf(", \"knee_capacity_blocks\": %" PRIu64, points[knee].capacity_blocks);

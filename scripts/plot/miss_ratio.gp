@@ -2,23 +2,25 @@
 # rejected, stand apart without a line; bars are the standard error where blocks were sampled; a ring marks the knee of
 # the working set.
 call ARG0[1:strlen(ARG0) - strlen('miss_ratio.gp')].'style.gp' ARG1 ARG2 ARG3 ARG4
-height = 500
-eval open_terminal
-
 note_name(name) = (SERIES = strstrt(' '.SERIES.' ', ' '.name.' ') > 0 ? SERIES : SERIES.(strlen(SERIES) > 0 ? ' ' : '').name, 0)
-plain(name) = name[1:strstrt(name, ' ') > 0 ? strstrt(name, ' ') - 1 : strlen(name)]
 low = 1e300; high = 0
 note_ratio(v) = (low = v < low ? v : low, high = v > high ? v : high, 0)
 sampled = 0
 set table $scratch
-plot [-1:1][-1:1] CSV using (note_name(plain(strcol('series'))), note_ratio(column('miss_ratio_blocks')), \
+plot [-1:1][-1:1] CSV using (note_name(strcol('series')), note_ratio(column('miss_ratio_blocks')), \
     sampled = column('error') > 0 ? 1 : sampled, 0):(0) with points
 unset table
+
+# The legend has two columns.
+rows = ceil((words(SERIES) + 2 + sampled) / 2.0)
+below = 70 + 17 * rows
+height = 350 + below
+eval open_terminal
 
 array HUE[9] = [BLUE, RED, GREEN, ORANGE, PURPLE, SKY, BLACK, BROWN, OLIVE]
 hue(k) = HUE[(k - 1) % 9 + 1]
 dash(k) = k > 9 ? 2 : 1
-is(k) = plain(strcol('series')) eq word(SERIES, k)
+is(k) = strcol('series') eq word(SERIES, k)
 on(k) = is(k) && column('apart') == 0 ? column('miss_ratio_blocks') : NaN
 off(k) = is(k) && column('apart') == 1 ? column('miss_ratio_blocks') : NaN
 knee(k) = is(k) && column('knee') == 1 ? column('miss_ratio_blocks') : NaN
@@ -32,10 +34,10 @@ set xlabel 'capacity (blocks)'
 set ylabel 'blocks that miss (fraction)'
 set label 1 TITLE at screen 0.5, screen 0.955 center
 set tmargin at screen 0.9
-set bmargin at screen 0.28
+set bmargin at screen below / (1.0 * height)
 set lmargin at screen 0.11
 set rmargin at screen 0.94
-set key at screen 0.5, screen 0.02 center bottom horizontal maxrows 3 width 1 samplen 3
+set key at screen 0.5, screen 0.02 center bottom vertical maxrows rows width 1 samplen 3
 
 plot for [k = 1:words(SERIES)] CSV using (column('capacity_blocks')):(on(k)) with lines lc rgb hue(k) lw 1.6 dt dash(k), \
      for [k = 1:words(SERIES)] CSV using (column('capacity_blocks')):(error_of(k)):(column('error')) \

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sim/cache_sim.h"
+#include "tests/cli_run.h"
 #include "workloads/wl_source.h"
 
 static uint64_t state = 88172645463325252u;
@@ -286,6 +287,36 @@ static void wa__two_known_categories__keeps_what_comes_back(void **fixture)
     cache_trace_release(&trace);
 }
 
+/* Turns of a session count up; without sessions a request follows its parent; else all are first. */
+static void categories__sessions_and_parents__the_turn(void **fixture)
+{
+    static const char text[] =
+        "{\"arrival_ns\": 0, \"prompt_tokens\": 1, \"output_tokens\": 1, \"session\": \"a\", \"token_ids\": [1]}\n"
+        "{\"arrival_ns\": 1, \"prompt_tokens\": 1, \"output_tokens\": 1, \"session\": \"b\", \"token_ids\": [1]}\n"
+        "{\"arrival_ns\": 2, \"prompt_tokens\": 1, \"output_tokens\": 1, \"session\": \"a\", \"token_ids\": [1]}\n"
+        "{\"arrival_ns\": 3, \"prompt_tokens\": 1, \"output_tokens\": 1, \"session\": \"a\", \"token_ids\": [1]}\n"
+        "{\"arrival_ns\": 4, \"prompt_tokens\": 1, \"output_tokens\": 1, \"id\": \"x\", \"token_ids\": [1]}\n"
+        "{\"arrival_ns\": 5, \"prompt_tokens\": 1, \"output_tokens\": 1, \"id\": \"y\", \"parent\": \"x\", \"token_ids\": [1]}\n"
+        "{\"arrival_ns\": 6, \"prompt_tokens\": 1, \"output_tokens\": 1, \"id\": \"z\", \"parent\": \"y\", \"token_ids\": [1]}\n"
+        "{\"arrival_ns\": 7, \"prompt_tokens\": 1, \"output_tokens\": 1, \"token_ids\": [1]}\n";
+    static const uint32_t expected[] = {0, 0, 1, 2, 0, 1, 2, 0};
+    char *dir = cli_temp_dir();
+    struct wl_options options = {.arrival_speedup_ratio = 1};
+    struct wl_source *source;
+    struct cache_trace trace;
+    struct err err = {0};
+
+    (void)fixture;
+    must(wl_open(cli_write(dir, "t.jsonl", text, sizeof text - 1), &options, 1, &source, &err), &err);
+    must(cache_trace_read(&trace, source, 1, &err), &err);
+    check_u64_eq(trace.request_count, 8);
+    for (size_t r = 0; r < 8; r++)
+        check_u64_eq(trace.requests[r].category, expected[r]);
+    cache_trace_release(&trace);
+    wl_close(source);
+    cli_temp_remove(dir);
+}
+
 /* --- public traces --------------------------------------------------------------------------------------- */
 
 static void opt__public_traces__no_order_above(void **fixture)
@@ -327,6 +358,7 @@ int main(void)
         cmocka_unit_test(opt__random_traces__no_order_above),
         cmocka_unit_test(orders__chains__orphans_only_where_marked),
         cmocka_unit_test(wa__two_known_categories__keeps_what_comes_back),
+        cmocka_unit_test(categories__sessions_and_parents__the_turn),
         cmocka_unit_test(opt__public_traces__no_order_above),
     };
 
