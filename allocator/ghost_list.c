@@ -39,7 +39,7 @@ static uint32_t *bucket_of(const struct ghost_list *list, uint64_t key)
     return &list->buckets[key * UINT64_C(0x9E3779B97F4A7C15) >> list->shift];
 }
 
-static uint32_t find(const struct ghost_list *list, uint64_t key)
+uint32_t ghost_list_find(const struct ghost_list *list, uint64_t key)
 {
     uint32_t at = *bucket_of(list, key);
 
@@ -50,7 +50,7 @@ static uint32_t find(const struct ghost_list *list, uint64_t key)
 
 bool ghost_list_has(const struct ghost_list *list, uint64_t key)
 {
-    return find(list, key) != 0;
+    return ghost_list_find(list, key) != 0;
 }
 
 static void forget(struct ghost_list *list, uint32_t at)
@@ -70,7 +70,7 @@ static void forget(struct ghost_list *list, uint32_t at)
 
 bool ghost_list_remove(struct ghost_list *list, uint64_t key)
 {
-    uint32_t at = find(list, key);
+    uint32_t at = ghost_list_find(list, key);
 
     if (at != 0)
         forget(list, at);
@@ -83,12 +83,12 @@ void ghost_list_drop_oldest(struct ghost_list *list)
     forget(list, list->ghosts[0].next);
 }
 
-void ghost_list_add(struct ghost_list *list, uint64_t key)
+uint32_t ghost_list_add(struct ghost_list *list, uint64_t key)
 {
     uint32_t at, *bucket = bucket_of(list, key);
 
     if (list->capacity == 0)
-        return;
+        return 0;
     if (!ghost_list_remove(list, key) && list->count == list->capacity)
         ghost_list_drop_oldest(list);
     at = list->unused;
@@ -101,4 +101,5 @@ void ghost_list_add(struct ghost_list *list, uint64_t key)
     list->ghosts[list->ghosts[0].prev].next = at;
     list->ghosts[0].prev = at;
     list->count++;
+    return at;
 }

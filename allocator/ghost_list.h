@@ -19,8 +19,10 @@ struct ghost_list {
 /* capacity 0 remembers nothing. false: out of memory. */
 bool ghost_list_init(struct ghost_list *list, uint32_t capacity);
 void ghost_list_release(struct ghost_list *list); /* a zeroed struct is fine */
-/* The key becomes the newest; it may be there already. Full: the oldest goes. */
-void ghost_list_add(struct ghost_list *list, uint64_t key);
+/* The key becomes the newest; it may be there already. Full: the oldest goes. Returns the key's slot, 1 .. capacity, its
+ * own as long as it is there; 0: the capacity is 0. */
+uint32_t ghost_list_add(struct ghost_list *list, uint64_t key);
+uint32_t ghost_list_find(const struct ghost_list *list, uint64_t key); /* its slot; 0: not there */
 bool ghost_list_has(const struct ghost_list *list, uint64_t key);
 bool ghost_list_remove(struct ghost_list *list, uint64_t key); /* whether it was there */
 void ghost_list_drop_oldest(struct ghost_list *list);          /* count > 0 */

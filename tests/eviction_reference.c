@@ -407,10 +407,48 @@ static uint32_t arc_evict(struct reference *r)
 
 /* --- wa ---------------------------------------------------------------------------------------------- */
 
+static void wa_reuse(struct reference *r, uint32_t category, uint64_t used)
+{
+    r->cat_reuses[category] += 1;
+    r->cat_time[category] += (double)(r->clock + 1 - used);
+}
+
 static void wa_hit(struct reference *r, uint32_t object)
 {
-    r->cat_reuses[r->category_of[object]] += 1;
-    r->cat_time[r->category_of[object]] += (double)(r->clock + 1 - r->given[object]);
+    wa_reuse(r, r->category_of[object], r->given[object]);
+}
+
+/* ghost_a: keys of victims; ghost_b, at the same index: time of the last use and its category. */
+static void wa_forget(struct reference *r, uint32_t at)
+{
+    for (uint32_t i = at; i + 1 < r->ghost_a.count; i++) {
+        r->ghost_a.items[i] = r->ghost_a.items[i + 1];
+        r->ghost_b.items[i] = r->ghost_b.items[i + 1];
+    }
+    r->ghost_a.count--;
+    r->ghost_b.count--;
+}
+
+static void wa_miss(struct reference *r, uint64_t key)
+{
+    uint32_t at = index_of(&r->ghost_a, key);
+
+    if (at == r->ghost_a.count)
+        return;
+    wa_reuse(r, (uint32_t)(r->ghost_b.items[at] % KV_EVICTION_CATEGORIES), r->ghost_b.items[at] / KV_EVICTION_CATEGORIES);
+    wa_forget(r, at);
+}
+
+static void wa_remember(struct reference *r, uint32_t object)
+{
+    uint32_t at = index_of(&r->ghost_a, r->content[object].key);
+
+    if (at < r->ghost_a.count)
+        wa_forget(r, at);
+    append(&r->ghost_a, r->content[object].key);
+    append(&r->ghost_b, r->given[object] * KV_EVICTION_CATEGORIES + r->category_of[object]);
+    if (r->ghost_a.count > r->objects)
+        wa_forget(r, 0);
 }
 
 static void wa_give(struct reference *r, uint32_t object)
@@ -468,6 +506,7 @@ static uint32_t wa_evict(struct reference *r)
             victim = head;
     }
     r->life += ((double)(r->clock - r->given[victim]) - r->life) / 64;
+    wa_remember(r, victim);
     return victim;
 }
 
@@ -486,7 +525,7 @@ static const struct reference_rule rules[] = {
     {"2q", two_miss, two_insert, NULL, two_give, two_evict},
     {"slru", NULL, unmark, slru_hit, slru_give, slru_evict},
     {"arc", arc_miss, arc_insert, arc_hit, arc_give, arc_evict},
-    {"wa", NULL, NULL, wa_hit, wa_give, wa_evict},
+    {"wa", wa_miss, NULL, wa_hit, wa_give, wa_evict},
 };
 
 bool reference_init(struct reference *r, const char *name, uint32_t objects)

@@ -7,14 +7,16 @@
  * rate: an exponential distribution fitted to the times between uses in the category; share: of its uses, those
  * that were used again. Equal ranks: the later in its prompt first, then the lower category.
  *
- * This variant: time is counted in uses of any block, so it needs no clock. The fit sees reuse of cached blocks only; its
- * sums are halved every 8 x objects uses of the category, so it follows the workload. life is a moving mean over
+ * This variant: time is counted in uses of any block, so it needs no clock. The fit sees the
+ * reuse of what is cached and of the last victims, as many as objects; its sums are halved every 8 x objects uses of
+ * the category, so it follows the workload. life is a moving mean over
  * victims, weight 1/64, that starts at the number of objects. With one category it is lru. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "allocator/eviction.h"
+#include "allocator/ghost_list.h"
 #include "allocator/object_lists.h"
 
 extern const struct kv_eviction_ops kv_eviction_wa_ops;
@@ -32,10 +34,16 @@ struct wa {
     uint64_t clock;
     double life;
     struct wa_object {
+        uint64_t key;
         uint64_t used; /* clock of the last use */
         uint32_t depth;
         uint32_t category;
     } *state;
+    struct ghost_list ghosts;
+    struct wa_ghost {
+        uint64_t used;
+        uint32_t category;
+    } *ghost_state; /* by slot */
 };
 
 static void wa_destroy(struct kv_eviction *order)
@@ -45,6 +53,8 @@ static void wa_destroy(struct kv_eviction *order)
     if (wa == NULL)
         return;
     object_lists_release(&wa->lists);
+    ghost_list_release(&wa->ghosts);
+    free(wa->ghost_state);
     free(wa->state);
     free(wa);
 }
@@ -52,6 +62,7 @@ static void wa_destroy(struct kv_eviction *order)
 static struct kv_eviction *wa_create(uint32_t objects)
 {
     struct wa *wa = calloc(1, sizeof *wa);
+    bool made;
 
     if (wa == NULL)
         return NULL;
@@ -59,7 +70,10 @@ static struct kv_eviction *wa_create(uint32_t objects)
     wa->objects = objects;
     wa->life = objects;
     wa->state = calloc(objects, sizeof *wa->state);
-    if (wa->state != NULL && object_lists_init(&wa->lists, objects, KV_EVICTION_CATEGORIES))
+    wa->ghost_state = calloc((size_t)objects + 1, sizeof *wa->ghost_state);
+    made = object_lists_init(&wa->lists, objects, KV_EVICTION_CATEGORIES);
+    made = ghost_list_init(&wa->ghosts, objects) && made;
+    if (made && wa->state != NULL && wa->ghost_state != NULL)
         return &wa->base;
     wa_destroy(&wa->base);
     return NULL;
@@ -71,8 +85,26 @@ static void wa_begin(struct kv_eviction *order, uint32_t category)
     ((struct wa *)order)->category = category;
 }
 
+static void count_reuse(struct wa *wa, uint32_t category, uint64_t used)
+{
+    wa->categories[category].reuses++;
+    wa->categories[category].reuse_time += (double)(wa->clock - used + 1);
+}
+
+static void wa_miss(struct kv_eviction *order, uint64_t key)
+{
+    struct wa *wa = (struct wa *)order;
+    uint32_t slot = ghost_list_find(&wa->ghosts, key);
+
+    if (slot == 0)
+        return;
+    count_reuse(wa, wa->ghost_state[slot].category, wa->ghost_state[slot].used);
+    ghost_list_remove(&wa->ghosts, key);
+}
+
 static void wa_insert(struct kv_eviction *order, uint32_t object, const struct kv_content *content)
 {
+    ((struct wa *)order)->state[object].key = content->key;
     ((struct wa *)order)->state[object].depth = content->depth;
 }
 
@@ -107,10 +139,8 @@ static void remove_object(struct wa *wa, uint32_t object)
 static void wa_take(struct kv_eviction *order, uint32_t object)
 {
     struct wa *wa = (struct wa *)order;
-    struct category *before = &wa->categories[wa->state[object].category];
 
-    before->reuses++;
-    before->reuse_time += (double)(wa->clock - wa->state[object].used + 1);
+    count_reuse(wa, wa->state[object].category, wa->state[object].used);
     remove_object(wa, object);
 }
 
@@ -171,6 +201,8 @@ static uint32_t wa_evict(struct kv_eviction *order)
 
     wa->life += ((double)(wa->clock - wa->state[victim].used) - wa->life) / 64;
     remove_object(wa, victim);
+    wa->ghost_state[ghost_list_add(&wa->ghosts, wa->state[victim].key)] =
+        (struct wa_ghost){wa->state[victim].used, wa->state[victim].category};
     return victim;
 }
 
@@ -195,6 +227,7 @@ const struct kv_eviction_ops kv_eviction_wa_ops = {
     .create = wa_create,
     .destroy = wa_destroy,
     .begin = wa_begin,
+    .miss = wa_miss,
     .insert = wa_insert,
     .give = wa_give,
     .take = wa_take,

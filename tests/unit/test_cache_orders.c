@@ -287,6 +287,35 @@ static void wa__two_known_categories__keeps_what_comes_back(void **fixture)
     cache_trace_release(&trace);
 }
 
+/* Conversations whose first turn is continued less often than later ones: the paper's order, wa above lru above lfu,
+ * holds at every size; with one category wa is lru. */
+static void wa__generated_conversations__above_lru_above_lfu(void **fixture)
+{
+    static const char spec[] = "gen:requests=8000,continue=0.3/0.9/0.9,content=tokens,turn-tokens=fixed:100,"
+                               "prompt-tokens=fixed:200,output-tokens=fixed:50";
+    static const uint64_t capacities[] = {3000, 6000, 10000, 20000};
+    struct wl_options options = {.arrival_speedup_ratio = 1};
+    struct wl_source *source;
+    struct cache_trace trace;
+    struct err err = {0};
+    uint64_t lru[4];
+
+    (void)fixture;
+    must(wl_open(spec, &options, 1, &source, &err), &err);
+    must(cache_trace_read(&trace, source, 16, &err), &err);
+    for (size_t c = 0; c < 4; c++) {
+        lru[c] = run_prefix(&trace, "lru", capacities[c], CACHE_LEAF_FIRST).hit_blocks;
+        assert_true(run_prefix(&trace, "wa", capacities[c], CACHE_LEAF_FIRST).hit_blocks > lru[c]);
+        assert_true(run_prefix(&trace, "lfu", capacities[c], CACHE_LEAF_FIRST).hit_blocks < lru[c]);
+    }
+    for (uint64_t r = 0; r < trace.request_count; r++)
+        trace.requests[r].category = 0;
+    for (size_t c = 0; c < 4; c++)
+        check_u64_eq(run_prefix(&trace, "wa", capacities[c], CACHE_LEAF_FIRST).hit_blocks, lru[c]);
+    cache_trace_release(&trace);
+    wl_close(source);
+}
+
 /* Turns of a session count up; without sessions a request follows its parent; else all are first. */
 static void categories__sessions_and_parents__the_turn(void **fixture)
 {
@@ -358,6 +387,7 @@ int main(void)
         cmocka_unit_test(opt__random_traces__no_order_above),
         cmocka_unit_test(orders__chains__orphans_only_where_marked),
         cmocka_unit_test(wa__two_known_categories__keeps_what_comes_back),
+        cmocka_unit_test(wa__generated_conversations__above_lru_above_lfu),
         cmocka_unit_test(categories__sessions_and_parents__the_turn),
         cmocka_unit_test(opt__public_traces__no_order_above),
     };
