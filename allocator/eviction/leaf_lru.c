@@ -13,7 +13,7 @@ extern const struct kv_eviction_ops kv_eviction_leaf_lru_ops;
 struct leaf {
     uint32_t parent;       /* or KV_OBJECT_NONE */
     uint32_t parent_life;  /* its `life` when this was filled: another now means another content */
-    uint32_t life;         /* contents so far */
+    uint32_t life;         /* contents evicted so far */
     uint32_t children;
     uint64_t given;        /* clock when it was given back */
 };
@@ -74,7 +74,6 @@ static void leaf_insert(struct kv_eviction *order, uint32_t object, const struct
     struct leaf_lru *lru = (struct leaf_lru *)order;
     struct leaf *leaf = &lru->leaves[object];
 
-    leaf->life++;
     leaf->children = 0;
     leaf->parent = content->parent;
     if (content->parent != KV_OBJECT_NONE) {

@@ -19,7 +19,7 @@ struct s3fifo {
     struct kv_eviction base;
     struct seat_queue small, main;
     struct ghost_list ghost;
-    uint32_t small_target, main_target;
+    uint32_t small_target;
     uint64_t *keys;
     uint8_t *hits;
     bool *known; /* the ghost knew it when it was filled: it enters M */
@@ -49,13 +49,12 @@ static struct kv_eviction *s3fifo_create(uint32_t objects)
         return NULL;
     s3->base.ops = &kv_eviction_s3fifo_ops;
     s3->small_target = objects >= 20 ? objects / 10 : 1;
-    s3->main_target = objects - s3->small_target;
     s3->keys = calloc(objects, sizeof *s3->keys);
     s3->hits = calloc(objects, sizeof *s3->hits);
     s3->known = calloc(objects, sizeof *s3->known);
     made = seat_queue_init(&s3->small, objects);
     made = seat_queue_init(&s3->main, objects) && made;
-    made = ghost_list_init(&s3->ghost, s3->main_target) && made;
+    made = ghost_list_init(&s3->ghost, objects - s3->small_target) && made;
     if (made && s3->keys != NULL && s3->hits != NULL && s3->known != NULL)
         return &s3->base;
     s3fifo_destroy(&s3->base);
@@ -131,9 +130,10 @@ static uint32_t evict_small(struct s3fifo *s3, uint32_t seat)
         ghost_list_add(&s3->ghost, s3->keys[object]);
         return object;
     }
+    /* If M is now above its share, S is below its own, and the next victim comes from M as the paper has it. */
     s3->hits[object] = 0;
     seat_queue_push(&s3->main, object);
-    return s3->main.count > s3->main_target ? evict_main(s3) : KV_OBJECT_NONE;
+    return KV_OBJECT_NONE;
 }
 
 static uint32_t s3fifo_evict(struct kv_eviction *order)
