@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A node is a run of consecutive tokens. When a node is split, the *lower* part keeps the number, so
- * "the end of node x" names the same place for ever and cursors need no repair. */
+/* A node is a run of consecutive tokens. When a node is split, the *lower* part keeps the number, so a place
+ * told by its distance from a node's end stays where it is: in that node, or in those above it. */
 struct node {
     uint64_t space, first, count;
+    uint32_t parent;
     uint32_t children; /* nodes below it */
-    uint32_t cursors;  /* cursors that stand at its end */
+    uint32_t cursors;  /* cursors that name it */
 };
 
 /* (parent, first token) -> child, open addressing; child 0 (the root) marks a free place. */
@@ -105,7 +106,7 @@ static uint32_t add_node(struct shared_prefix *t, uint32_t parent, uint64_t spac
                          uint64_t count)
 {
     uint32_t id = t->node_count++;
-    t->nodes[id] = (struct node){.space = space, .first = first, .count = count};
+    t->nodes[id] = (struct node){.space = space, .first = first, .count = count, .parent = parent};
     t->edges[edge_find(t, parent, space, first)] =
         (struct edge){.space = space, .first = first, .parent = parent, .child = id};
     t->edge_count++;
@@ -119,11 +120,15 @@ static uint32_t split(struct shared_prefix *t, uint32_t edge, uint64_t keep)
     uint32_t lower = t->edges[edge].child;
     struct node *n = &t->nodes[lower];
     uint32_t upper = t->node_count++;
-    t->nodes[upper] =
-        (struct node){.space = n->space, .first = n->first, .count = keep, .children = 1};
+    t->nodes[upper] = (struct node){.space = n->space,
+                                    .first = n->first,
+                                    .count = keep,
+                                    .parent = n->parent,
+                                    .children = 1};
     t->edges[edge].child = upper;
     n->first += keep;
     n->count -= keep;
+    n->parent = upper;
     t->edges[edge_find(t, upper, n->space, n->first)] =
         (struct edge){.space = n->space, .first = n->first, .parent = upper, .child = lower};
     t->edge_count++;
@@ -174,33 +179,61 @@ void shared_cursor_end(struct shared_prefix *t, struct shared_cursor *cursor)
     t->nodes[cursor->node].cursors--;
 }
 
-static void move_cursor(struct shared_prefix *t, struct shared_cursor *cursor, uint32_t node)
+static void move_cursor(struct shared_prefix *t, struct shared_cursor *cursor, uint32_t node,
+                        uint64_t left)
 {
     t->nodes[cursor->node].cursors--;
     t->nodes[node].cursors++;
     cursor->node = node;
+    cursor->left = left;
 }
 
-/* Inserts at most `count` tokens that start with (space, first) below the cursor's node, at least one;
- * returns how many. */
+/* After splits of its node a cursor may stand above it. */
+static void find_cursor(struct shared_prefix *t, struct shared_cursor *cursor)
+{
+    while (cursor->node != 0 && cursor->left >= t->nodes[cursor->node].count) {
+        const struct node *n = &t->nodes[cursor->node];
+        move_cursor(t, cursor, n->parent, cursor->left - n->count);
+    }
+}
+
+/* The cursor stands inside a node whose next token is another one: cuts the node there. */
+static void cut_at_cursor(struct shared_prefix *t, struct shared_cursor *cursor)
+{
+    const struct node *n = &t->nodes[cursor->node];
+    uint32_t edge = edge_find(t, n->parent, n->space, n->first);
+    move_cursor(t, cursor, split(t, edge, n->count - cursor->left), 0);
+}
+
+/* Inserts at most `count` tokens that start with (space, first) behind the cursor, at least one; returns how
+ * many. What is there already is walked over; a leaf of this sequence alone grows in place. */
 static uint64_t insert_run(struct shared_prefix *t, struct shared_cursor *cursor, uint64_t space,
                            uint64_t first, uint64_t count)
 {
+    find_cursor(t, cursor);
     struct node *at = &t->nodes[cursor->node];
+    if (cursor->left > 0) {
+        if (at->space == space && at->first + at->count - cursor->left == first) {
+            count = min_u64(count, cursor->left);
+            cursor->left -= count;
+            return count;
+        }
+        cut_at_cursor(t, cursor);
+        at = &t->nodes[cursor->node];
+    }
     bool alone = cursor->node != 0 && at->children == 0 && at->cursors == 1;
     if (alone && at->space == space && at->first + at->count == first) {
-        at->count += count; /* a leaf of this sequence alone grows in place */
+        at->count += count;
         return count;
     }
-    uint32_t edge = edge_find(t, cursor->node, space, first);
-    uint32_t child = t->edges[edge].child;
+    uint32_t child = t->edges[edge_find(t, cursor->node, space, first)].child;
     if (child == 0) {
-        move_cursor(t, cursor, add_node(t, cursor->node, space, first, count));
+        move_cursor(t, cursor, add_node(t, cursor->node, space, first, count), 0);
         return count;
     }
-    if (t->nodes[child].count > count) child = split(t, edge, count);
-    move_cursor(t, cursor, child);
-    return t->nodes[child].count;
+    count = min_u64(count, t->nodes[child].count);
+    move_cursor(t, cursor, child, t->nodes[child].count - count);
+    return count;
 }
 
 int shared_cursor_advance(struct shared_prefix *t, struct shared_cursor *cursor,

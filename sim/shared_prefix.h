@@ -1,6 +1,6 @@
 /* The infinite, token-exact prefix cache: a radix tree of all content ever filled. It bounds the hits of
  * every real cache, and says how many shared tokens block size, last-token rule and eviction lost.
- * Memory grows with the distinct content of the trace (about 60 bytes a distinct run of tokens). */
+ * Memory grows with the distinct content of the trace (about 100 bytes a distinct run of tokens). */
 #ifndef PAGESIM_SHARED_PREFIX_H
 #define PAGESIM_SHARED_PREFIX_H
 
@@ -18,7 +18,8 @@ uint64_t shared_prefix_match(const struct shared_prefix *tree, const struct wl_s
 
 /* A growing insertion of one sequence's content. */
 struct shared_cursor {
-    uint32_t node;         /* the inserted content ends at the end of this node */
+    uint32_t node;         /* the inserted content ends in this node ... */
+    uint64_t left;         /* ... so many tokens before its end */
     size_t span;           /* next token to insert: span index ... */
     uint64_t span_tokens;  /* ... and tokens of it already inserted */
     uint64_t tokens;       /* inserted so far */
