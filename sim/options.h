@@ -41,12 +41,13 @@ enum option_commands {
     FOR_TRACE_STATS = 1 << 5,
     FOR_TRACE_CONVERT = 1 << 6,
     FOR_TRACE_CHECK = 1 << 7,
+    FOR_BENCH = 1 << 8,
     FOR_DEVICE_REPLAY = 1 << 16,
     FOR_DEVICE_IMPORT = 1 << 17,
     FOR_SIM = FOR_RUN | FOR_SWEEP,
     FOR_TRACE_READ = FOR_TRACE_STATS | FOR_TRACE_CONVERT | FOR_TRACE_CHECK,
     FOR_READ = FOR_SIM | FOR_CACHE | FOR_TRACE_READ, /* whatever reads a trace */
-    FOR_ALL = FOR_READ | FOR_POLICIES | FOR_TRACE_GEN,
+    FOR_ALL = FOR_READ | FOR_POLICIES | FOR_TRACE_GEN | FOR_BENCH,
 };
 
 /* Sections of the help, in this order. Options from OPT_CHECKS on never change a figure, so results do

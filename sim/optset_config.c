@@ -17,6 +17,7 @@ static const struct {
     {"sweep", FOR_SWEEP},
     {"cache", FOR_CACHE},
     {"policies", FOR_POLICIES},
+    {"bench", FOR_BENCH},
     {"trace gen", FOR_TRACE_GEN},
     {"trace stats", FOR_TRACE_STATS},
     {"trace convert", FOR_TRACE_CONVERT},
