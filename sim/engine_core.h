@@ -21,7 +21,9 @@ struct sim_request {
     bool forked;         /* its samples have their own sequences filled */
     bool written_since_fork; /* ... and own blocks for what they write */
     bool parked, due;    /* engine_park.h */
-    uint32_t park_slot;  /* place in the heap, while parked */
+    uint32_t park_slot;  /* place in the calendar, while parked */
+    struct sim_request *park_prev, *park_next; /* in a list of the calendar */
+    uint64_t park_due;   /* step under which it stands there */
     uint64_t park_step;  /* decode step up to which its counters go, while parked */
     uint64_t admission_number; /* orders the running list */
     uint64_t taken_units;      /* since its admission */

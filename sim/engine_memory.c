@@ -202,9 +202,9 @@ void engine_lookup(struct engine *e, struct sim_request *r, struct kv_hit *hit)
 /* Requests that are not visited tell what they have filled when somebody asks. */
 static void share_parked(struct engine *e)
 {
-    if (!e->known_outputs || e->park.count == 0) return;
+    if (!e->known_outputs || e->park.requests == 0) return;
     park_show_filled(e);
-    for (uint32_t i = 0; i < e->park.count; i++) share_filled(e, e->park.heap[i].request);
+    for (struct sim_request *r = park_next(e, NULL); r; r = park_next(e, r)) share_filled(e, r);
 }
 
 /* What the infinite token-exact cache would have hit, and where the difference went. */

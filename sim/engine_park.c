@@ -86,6 +86,63 @@ static void heap_remove(struct park *p, uint32_t i)
     else sift_down(p, i, last);
 }
 
+/* --- the calendar --------------------------------------------------------------------------- */
+
+/* park_slot of a request that stands in a near list. */
+#define IN_LIST UINT32_MAX
+
+static struct park_list *list_of(struct park *p, uint64_t step)
+{
+    return &p->near[step & (PARK_NEAR - 1)];
+}
+
+/* Most come in order: the search starts at the end. */
+static void list_add(struct park_list *list, struct sim_request *r)
+{
+    struct sim_request *after = list->tail;
+    while (after && after->admission_number > r->admission_number) after = after->park_prev;
+    r->park_prev = after;
+    r->park_next = after ? after->park_next : list->head;
+    if (r->park_next) r->park_next->park_prev = r;
+    else list->tail = r;
+    if (after) after->park_next = r;
+    else list->head = r;
+}
+
+static void list_remove(struct park_list *list, struct sim_request *r)
+{
+    if (r->park_prev) r->park_prev->park_next = r->park_next;
+    else list->head = r->park_next;
+    if (r->park_next) r->park_next->park_prev = r->park_prev;
+    else list->tail = r->park_prev;
+}
+
+static void calendar_add(struct park *p, struct sim_request *r, uint64_t step)
+{
+    r->park_due = step;
+    if (step - p->step < PARK_NEAR) {
+        r->park_slot = IN_LIST;
+        list_add(list_of(p, step), r);
+    } else {
+        heap_add(p, (struct park_entry){.step = step, .order = r->admission_number, .request = r});
+    }
+}
+
+static void calendar_remove(struct park *p, struct sim_request *r)
+{
+    if (r->park_slot == IN_LIST) list_remove(list_of(p, r->park_due), r);
+    else heap_remove(p, r->park_slot);
+}
+
+/* The first request that is due now; NULL: none. */
+static struct sim_request *calendar_due(struct park *p)
+{
+    struct sim_request *near = list_of(p, p->step)->head;
+    struct sim_request *far = p->count > 0 && p->heap[0].step == p->step ? p->heap[0].request : NULL;
+    if (!near || (far && far->admission_number < near->admission_number)) return far;
+    return near;
+}
+
 /* --- one request ---------------------------------------------------------------------------- */
 
 /* Steps from now at which something happens to a request that decodes: 0 in the very next one. */
@@ -134,14 +191,16 @@ static void enter(struct engine *e, struct sim_request *r)
     r->park_step = p->step;
     p->width += r->kv.samples;
     p->context_tokens += r->kv.samples * r->computed;
-    heap_add(p, (struct park_entry){
-                    .step = p->step + quiet_steps(e, r), .order = r->admission_number, .request = r});
+    p->requests++;
+    uint64_t quiet = quiet_steps(e, r);
+    calendar_add(p, r, quiet < UINT64_MAX - p->step ? p->step + quiet : UINT64_MAX);
 }
 
-static void leave(struct engine *e, struct sim_request *r, uint32_t slot)
+static void leave(struct engine *e, struct sim_request *r)
 {
     struct park *p = &e->park;
-    heap_remove(p, slot);
+    calendar_remove(p, r);
+    p->requests--;
     sync(e, r);
     r->parked = false;
     p->width -= r->kv.samples;
@@ -152,14 +211,20 @@ bool park_leave(struct engine *e, struct sim_request *r)
 {
     r->due = false;
     if (!r->parked) return false;
-    leave(e, r, r->park_slot);
+    leave(e, r);
     return true;
+}
+
+struct sim_request *park_next(const struct engine *e, const struct sim_request *r)
+{
+    struct sim_request *next = r ? r->next : e->running.head;
+    while (next && next != e->park.first_active && !next->parked) next = next->next;
+    return next == e->park.first_active ? NULL : next;
 }
 
 void park_show_filled(struct engine *e)
 {
-    for (uint32_t i = 0; i < e->park.count; i++) {
-        struct sim_request *r = e->park.heap[i].request;
+    for (struct sim_request *r = park_next(e, NULL); r; r = park_next(e, r)) {
         sync(e, r);
         r->filled = r->computed + (e->park.in_step ? 1 : 0);
     }
@@ -168,10 +233,10 @@ void park_show_filled(struct engine *e)
 uint64_t park_width_before(const struct engine *e, uint64_t order)
 {
     uint64_t width = 0;
-    if (e->park.in_step) return 0; /* booked already */
-    for (uint32_t i = 0; i < e->park.count; i++) {
-        const struct park_entry *entry = &e->park.heap[i];
-        if (entry->order < order) width += entry->request->kv.samples;
+    if (e->park.requests == 0 || e->park.in_step) return 0; /* booked already */
+    for (struct sim_request *r = park_next(e, NULL); r && r->admission_number < order;
+         r = park_next(e, r)) {
+        width += r->kv.samples;
     }
     return width;
 }
@@ -181,10 +246,9 @@ uint64_t park_width_before(const struct engine *e, uint64_t order)
 struct sim_request *park_next_due(struct engine *e)
 {
     struct park *p = &e->park;
-    if (p->count == 0 || p->heap[0].step > p->step) return NULL;
-    struct sim_request *r = p->heap[0].request;
-    assert(p->heap[0].step == p->step);
-    leave(e, r, 0);
+    struct sim_request *r = calendar_due(p);
+    if (!r) return NULL;
+    leave(e, r);
     r->due = true;
     return r;
 }

@@ -1,8 +1,9 @@
 /* Parking: sequences that only decode are not visited at every step.
  *
  * While nothing happens to a decoding request, a step does the same to it every time: one token of each
- * of its sequences, no new block, no key, no end. Such requests are *parked*. Each has one entry in a heap: the
- * step at which something happens next (it crosses a block boundary, a block gets its key, it finishes). A pass
+ * of its sequences, no new block, no key, no end. Such requests are *parked*. Each stands in a calendar under the
+ * step at which something happens next (it crosses a block boundary, a block gets its key, it finishes):
+ * in the list of that step when it is near, as with blocks of up to 64 tokens it always is, else in a heap. A pass
  * visits the requests that are due and does for all others together what the plain loop does one by one. So
  * a step costs O(blocks allocated + sequences finished + 1), and every decision, figure and episode is the
  * plain loop's (tests/model/test_event_loop.c).
@@ -24,11 +25,19 @@ struct park_entry {
     struct sim_request *request;
 };
 
+/* Parked requests that are due in the same step, in the order of the running list. */
+struct park_list {
+    struct sim_request *head, *tail;
+};
+#define PARK_NEAR 64u /* steps that have a list of their own; a power of two */
+
 struct park {
     bool on;              /* the configuration allows it */
+    struct park_list near[PARK_NEAR]; /* by step modulo PARK_NEAR */
     uint64_t step;        /* decode steps so far */
     struct park_entry *heap; /* 4-ary, by (step, order) */
     uint32_t count, capacity;
+    uint64_t requests;       /* parked */
     uint64_t width;          /* sequences of all parked requests */
     uint64_t context_tokens; /* sum over them of computed tokens, as of `step` */
     bool in_step;            /* the present pass's tokens are booked; cleared at the step's end */
@@ -45,6 +54,8 @@ struct sim_request *park_next_due(struct engine *engine);
 /* Takes a request off the parked ones, its counters up to date: before it is preempted or ended. False when it
  * was not parked. */
 bool park_leave(struct engine *engine, struct sim_request *request);
+/* The parked request behind this one in the running list (NULL: the first), or NULL. Visited ones are left out. */
+struct sim_request *park_next(const struct engine *engine, const struct sim_request *request);
 /* Brings the counters of all parked requests up to date in place, for those who look at them; in a step `filled`
  * includes its tokens. O(parked). */
 void park_show_filled(struct engine *engine);
