@@ -35,6 +35,7 @@ static int print_cases(struct printer *p, const struct bench_case *cases, size_t
     for (size_t i = 0; i < count; i++) {
         struct bench_result result;
         if (cases[i].full && !o->bench_full) continue;
+        if (o->bench_only && !strstr(cases[i].name, o->bench_only)) continue;
         if (bench_measure(&cases[i], (unsigned)o->bench_runs, &result, err)) return -1;
         print_case(p, &cases[i], &result);
     }
@@ -64,9 +65,9 @@ const struct command command_bench = {
     .name = "bench",
     .summary = "the project's own benchmark",
     .usage = "[OPTION...]",
-    .notes = "Public traces are measured where PAGESIM_TRACES names their folder, recorded cases\n"
-             "where the current folder is the source tree. Each measurement is a process of its\n"
-             "own; the last column is its peak of resident memory.",
+    .notes = "Public traces are measured where PAGESIM_TRACES names their folder, recorded\n"
+             "cases where the current folder is the source tree. Each measurement is a process\n"
+             "of its own; the last column is its peak of resident memory.",
     .options = FOR_BENCH,
     .arguments = COMMAND_ARGS_NONE,
     .run = run,
