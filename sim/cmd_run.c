@@ -8,6 +8,7 @@
 #include "sim/report.h"
 #include "sim/run_common.h"
 #include "sim/run_logs.h"
+#include "sim/run_snapshot.h"
 #include "sim/simulation.h"
 
 /* One run with everything that belongs to it. */
@@ -58,6 +59,13 @@ static int open_steps(struct job *job, struct simulation_extras *extras, struct 
     return 0;
 }
 
+static int write_snapshot(const struct job *job, struct err *err)
+{
+    uint64_t pool_bytes;
+    if (options_pool_bytes(&job->options, &pool_bytes, err)) return -1;
+    return run_snapshot_write(job->options.device_snapshot, pool_bytes, err);
+}
+
 static int simulate(struct job *job, struct err *err)
 {
     const struct options *o = &job->options;
@@ -77,6 +85,7 @@ static int simulate(struct job *job, struct err *err)
     job->steps_file = NULL;
     if (steps && outfile_commit(steps, err)) return -1;
     if (run_logs_commit(&job->logs, err)) return -1;
+    if (o->device_snapshot && write_snapshot(job, err)) return -1;
     return o->plot ? plots_timeline(o->plot, o->timeline, o->trace, err) : 0;
 }
 

@@ -185,6 +185,27 @@ static void run__logs__have_their_headers_and_rows(void **state)
     check_u64_eq(cli_count_entries(f->dir), 4);
 }
 
+/* The device of a run holds the pool as one allocation; PyTorch's format, read back by import. */
+static void run__snapshot__is_imported_again(void **state)
+{
+    struct fixture *f = *state;
+    char snapshot[300];
+    snprintf(snapshot, sizeof snapshot, "%s", cli_path(f->dir, "run.pickle"));
+    struct cli_result r;
+    CLI(&r, "run", f->trace, "--pool-tokens", "1000", "--snapshot", snapshot);
+    assert_int_equal(r.status, 0);
+    cli_release(&r);
+    CLI(&r, "device", "import", snapshot);
+    assert_int_equal(r.status, 0);
+    /* 1,000 slots of 131,072 bytes: a whole number of 2 MiB pages and a rest, which the segment rounds up. */
+    check_str_has(r.out, "{\"op\":\"alloc\",\"id\":1,\"bytes\":131072000");
+    cli_release(&r);
+    CLI(&r, "run", f->trace, "--kv-cache-memory-bytes", "1TiB", "--snapshot", snapshot);
+    assert_int_equal(r.status, 2);
+    check_str_has(r.err, "--snapshot: a pool of 1099511627776 bytes does not fit on the device, an H200");
+    cli_release(&r);
+}
+
 /* One clear line each, the right status, and nothing left behind. */
 static void run__bad_input__one_line_and_nothing_left(void **state)
 {
@@ -345,6 +366,7 @@ int main(void)
         CASE(run__max_requests__says_that_it_cut),
         CASE(run__fail_if__exit_status_4_when_it_holds),
         CASE(run__logs__have_their_headers_and_rows),
+        CASE(run__snapshot__is_imported_again),
         CASE(run__bad_input__one_line_and_nothing_left),
         CASE(sweep__lists__one_line_a_cell_in_order),
         CASE(sweep__threads__same_bytes),
