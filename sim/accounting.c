@@ -1,4 +1,5 @@
 #include "sim/accounting.h"
+#include "sim/numbers.h"
 
 #include <assert.h>
 #include <string.h>
@@ -15,17 +16,6 @@ const char *const state_names[STATE_COUNT] = {
     [STATE_FREE] = "free",
     [STATE_OVERHEAD] = "overhead",
 };
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* a - b, or 0 when b is larger. */
-static uint64_t above(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
 
 void accounting_init(struct accounting *a, struct kv_policy *policy,
                      const struct kv_geometry *geometry)

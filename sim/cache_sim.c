@@ -1,4 +1,5 @@
 #include "sim/cache_sim.h"
+#include "sim/numbers.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -10,11 +11,6 @@
 /* In number_of: the place is used by the request that runs. Numbers stay below 2^31. */
 #define IN_USE (UINT32_C(1) << 31)
 #define FETCH_AHEAD 16 /* accesses; fetching the order's nodes too gained under 5 % */
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* One request of a trace, as the loops below see it. */
 struct view {

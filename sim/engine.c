@@ -9,6 +9,7 @@
 #include "allocator/kv_check.h"
 #include "sim/accounting_check.h"
 #include "sim/engine_core.h"
+#include "sim/numbers.h"
 
 const char *const event_names[EVENT_KIND_COUNT] = {
     [EVENT_ARRIVE] = "arrive",
@@ -27,11 +28,6 @@ const char *const event_names[EVENT_KIND_COUNT] = {
     [EVENT_FINISH] = "finish",
     [EVENT_ABORT] = "abort",
 };
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* --- small tools ---------------------------------------------------------------------------- */
 
@@ -94,7 +90,7 @@ void *engine_grow_array(struct engine *e, void *items, size_t count, size_t *cap
     return grown;
 }
 
-static void array_add(struct engine *e, struct request_array *a, struct sim_request *r)
+void engine_array_add(struct engine *e, struct request_array *a, struct sim_request *r)
 {
     if (a->count == a->capacity) {
         struct sim_request **grown =
@@ -257,15 +253,6 @@ struct engine *engine_create(const struct engine_config *config, struct err *err
     return e;
 }
 
-static void destroy_request(struct sim_request *r)
-{
-    free(r->keys);
-    free(r->spans);
-    free(r->final_spans);
-    free(r->id);
-    if (r->seqs != &r->one_seq) free(r->seqs);
-}
-
 void engine_destroy(struct engine *e)
 {
     if (!e) return;
@@ -274,7 +261,7 @@ void engine_destroy(struct engine *e)
         while (lists[i]->head) {
             struct sim_request *r = lists[i]->head;
             request_list_remove(lists[i], r);
-            destroy_request(r);
+            request_release(r);
             free(r);
         }
     }
@@ -316,187 +303,6 @@ struct kv_policy *engine_policy(struct engine *e)
     return e->policy;
 }
 
-/* --- arrivals and aborts -------------------------------------------------------------------- */
-
-static bool abort_before(const struct abort_entry *a, const struct abort_entry *b)
-{
-    return a->time != b->time ? a->time < b->time : a->index < b->index;
-}
-
-static void abort_push(struct engine *e, struct sim_request *r)
-{
-    if (e->abort_count == e->abort_capacity) {
-        struct abort_entry *grown = engine_grow_array(e, e->aborts, e->abort_count,
-                                                      &e->abort_capacity, sizeof *grown);
-        if (!grown) return;
-        e->aborts = grown;
-    }
-    struct abort_entry entry = {.time = r->abort_ns, .index = r->index, .request = r};
-    size_t i = e->abort_count++;
-    for (; i > 0 && abort_before(&entry, &e->aborts[(i - 1) / 2]); i = (i - 1) / 2) {
-        e->aborts[i] = e->aborts[(i - 1) / 2];
-    }
-    e->aborts[i] = entry;
-}
-
-static struct abort_entry abort_pop(struct engine *e)
-{
-    struct abort_entry top = e->aborts[0], last = e->aborts[--e->abort_count];
-    size_t i = 0, child;
-    while ((child = 2 * i + 1) < e->abort_count) {
-        if (child + 1 < e->abort_count && abort_before(&e->aborts[child + 1], &e->aborts[child])) {
-            child++;
-        }
-        if (!abort_before(&e->aborts[child], &last)) break;
-        e->aborts[i] = e->aborts[child];
-        i = child;
-    }
-    e->aborts[i] = last;
-    return top;
-}
-
-/* Clients that have left by now. A request that ended first is not its own any more: storage is
- * reused, so the number is compared too. */
-static void apply_aborts(struct engine *e)
-{
-    while (e->abort_count > 0 && e->aborts[0].time <= e->now) {
-        struct abort_entry entry = abort_pop(e);
-        struct sim_request *r = entry.request;
-        if (r->state == REQUEST_GONE || r->index != entry.index) continue;
-        e->stats.aborted++;
-        engine_event(e, EVENT_ABORT, r, 0, 0);
-        engine_drop(e, r);
-    }
-}
-
-static uint64_t declared_limit(const struct engine *e, const struct wl_request *from)
-{
-    const struct engine_config *c = &e->config;
-    uint64_t most = c->max_model_len > from->prompt_tokens ? c->max_model_len - from->prompt_tokens
-                                                           : 1;
-    uint64_t limit = most;
-    if (c->declared_output == DECLARED_EXACT) limit = from->output_tokens;
-    if (c->declared_output == DECLARED_COLUMN && from->max_tokens != WL_NONE) {
-        limit = from->max_tokens;
-    }
-    if (c->declared_output == DECLARED_FACTOR) {
-        u128 scaled = ((u128)from->output_tokens * c->declared_factor_millionths + 999999) / 1000000;
-        limit = scaled > most ? most : (uint64_t)scaled;
-    }
-    if (limit < 1) limit = 1;
-    return min_u64(limit, most);
-}
-
-static struct sim_request *take_request(struct engine *e)
-{
-    struct sim_request *r = e->free_requests;
-    if (r) {
-        e->free_requests = r->next;
-        memset(r, 0, sizeof *r);
-        return r;
-    }
-    r = calloc(1, sizeof *r);
-    if (!r) e->out_of_memory = true;
-    return r;
-}
-
-static void give_request(struct engine *e, struct sim_request *r)
-{
-    destroy_request(r);
-    r->keys = NULL;
-    r->spans = r->final_spans = NULL;
-    r->id = NULL;
-    r->seqs = NULL;
-    r->state = REQUEST_GONE;
-    r->next = e->free_requests;
-    e->free_requests = r;
-}
-
-void engine_drop(struct engine *e, struct sim_request *r)
-{
-    if (r->state == REQUEST_RUNNING) {
-        engine_release_memory(e, r);
-    } else if (r->state == REQUEST_WAITING) {
-        refusals_close(&e->refusals, &r->episode, e->now);
-        request_list_remove(&e->waiting, r);
-        if (e->probe_request == r) e->probe.present = false;
-    } else if (r->state == REQUEST_SWAPPED) {
-        engine_leave_host(e, r);
-    }
-    if (r->cursor_open) {
-        shared_cursor_end(e->shared, &r->cursor);
-        shared_cursor_end(e->shared, &r->final_cursor);
-    }
-    give_request(e, r);
-}
-
-/* Lengths after the cuts that the model and the client's limit make. */
-static void set_lengths(struct engine *e, struct sim_request *r, const struct wl_request *from)
-{
-    uint64_t declared = declared_limit(e, from);
-    r->prompt_tokens = from->prompt_tokens;
-    r->output_tokens = min_u64(from->output_tokens, declared);
-    if (r->output_tokens < from->output_tokens) e->stats.length_capped++;
-    uint64_t written = r->output_tokens > 0 ? r->output_tokens - 1 : 0;
-    r->kv = (struct kv_request){
-        .prompt_tokens = r->prompt_tokens,
-        .max_tokens = declared,
-        .output_tokens = r->output_tokens,
-        .final_tokens = r->prompt_tokens + written,
-        .samples = from->samples,
-    };
-}
-
-/* More samples than can ever run or be scheduled together. */
-static bool samples_never_fit(const struct engine *e, uint32_t samples)
-{
-    if (samples > e->config.geometry.max_seqs) return true;
-    return !e->config.scheduler->serial && samples > e->config.max_num_batched_tokens;
-}
-
-struct sim_request *engine_arrive(struct engine *e, const struct wl_request *from)
-{
-    struct sim_request *r = take_request(e);
-    if (!r) return NULL;
-    e->stats.requests++;
-    r->state = REQUEST_GONE;
-    r->index = from->index;
-    r->arrival_ns = from->arrival_ns;
-    r->abort_ns = from->abort_ns;
-    r->priority = from->priority;
-    r->seqs = &r->one_seq;
-    r->kv.samples = from->samples;
-    if (from->id && !(r->id = strdup(from->id))) e->out_of_memory = true;
-    engine_event(e, EVENT_ARRIVE, r, from->prompt_tokens, from->output_tokens);
-    if (from->prompt_tokens == 0 || from->prompt_tokens >= e->config.max_model_len) {
-        e->stats.rejected++;
-        engine_event(e, EVENT_REJECT, r, 0, 0);
-        if (e->config.hooks.step) array_add(e, &e->rejected, r); /* freed after its step's line */
-        else give_request(e, r);
-        return NULL;
-    }
-    set_lengths(e, r, from);
-    if (samples_never_fit(e, from->samples)) {
-        if (e->stats.unservable_example[0] == '\0') {
-            snprintf(e->stats.unservable_example, sizeof e->stats.unservable_example,
-                     "request %llu needs %u of %llu sequences", (unsigned long long)r->index,
-                     (unsigned)from->samples,
-                     (unsigned long long)min_u64(e->config.geometry.max_seqs,
-                                                 e->config.max_num_batched_tokens));
-        }
-        e->stats.unservable++;
-        engine_event(e, EVENT_UNSERVABLE, r, 0, 0);
-        give_request(e, r);
-        return NULL;
-    }
-    if (from->samples > 1) {
-        r->seqs = calloc(from->samples, sizeof *r->seqs);
-        if (!r->seqs) e->out_of_memory = true;
-    }
-    engine_take_content(e, r, from);
-    return r;
-}
-
 /* --- the end of a step ---------------------------------------------------------------------- */
 
 static void add_sample(struct engine *e, struct quantiles *q, uint64_t value)
@@ -516,7 +322,7 @@ static void finish_request(struct engine *e, struct sim_request *r)
     }
     engine_event(e, EVENT_FINISH, r, 0, 0);
     engine_release_memory(e, r);
-    array_add(e, &e->finished, r); /* dropped after the step's line is written */
+    engine_array_add(e, &e->finished, r); /* dropped after the step's line is written */
 }
 
 static bool yields_in_window(const struct engine *e)
@@ -720,7 +526,7 @@ static void add_arrival(struct engine *e, const struct wl_request *from)
                    r->arrival_ns < e->accounting.window_end;
     r->state = REQUEST_WAITING;
     engine_enqueue(e, r, false);
-    if (r->abort_ns != WL_NONE) abort_push(e, r);
+    if (r->abort_ns != WL_NONE) engine_expect_abort(e, r);
 }
 
 /* A recorded case counts all its requests, also those that would arrive after its last step. */
@@ -748,7 +554,7 @@ static int run_steps(struct engine *e, struct wl_source *source)
             more = wl_next(source, &next, e->err);
         }
         if (more < 0) return -1;
-        apply_aborts(e);
+        engine_apply_aborts(e);
         if (e->now > WL_TIME_NS_MAX) {
             return err_set(e->err, ERR_FAILED, "simulated time passed 2^62 ns at step %llu",
                            (unsigned long long)e->stats.steps);

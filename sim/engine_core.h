@@ -194,6 +194,10 @@ void engine_slot_wait(struct engine *engine, struct sim_request *request);
 /* For the engine's own files. */
 void engine_take_content(struct engine *engine, struct sim_request *request,
                          const struct wl_request *from);
+/* Makes the content keys of all blocks that the request will ever fill, once. False when memory is out. */
+bool engine_prepare_keys(struct engine *engine, struct sim_request *request);
+/* Tells the infinite cache what the request has filled by now. */
+void engine_share_filled(struct engine *engine, struct sim_request *request);
 void engine_release_memory(struct engine *engine, struct sim_request *request);
 /* Ends the request wherever it is: memory back, out of its queue, storage free. */
 void engine_drop(struct engine *engine, struct sim_request *request);
@@ -208,6 +212,13 @@ void *engine_grow_array(struct engine *engine, void *items, size_t count, size_t
                         size_t item_bytes);
 /* Lets the accounting count dead slots in shared blocks. -1 when memory is out. */
 int engine_window_init(struct engine *engine);
+void engine_array_add(struct engine *engine, struct request_array *array,
+                      struct sim_request *request);
+/* Frees what a request owns, not the request. */
+void request_release(struct sim_request *request);
+/* Clients that leave: remembered at arrival, carried out at the first pass at or after their time. */
+void engine_expect_abort(struct engine *engine, struct sim_request *request);
+void engine_apply_aborts(struct engine *engine);
 int engine_run_serial(struct engine *engine, struct wl_source *source);
 /* A request made from the trace's, counted and with all cuts applied; NULL when it was rejected or
  * cannot ever be scheduled, or memory is out (engine->out_of_memory). */

@@ -5,18 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/content.h"
 #include "sim/engine_core.h"
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t above(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
+#include "sim/numbers.h"
 
 uint64_t request_target(const struct sim_request *r)
 {
@@ -27,146 +17,6 @@ uint64_t request_target(const struct sim_request *r)
 uint32_t request_width(const struct sim_request *r)
 {
     return r->forked ? r->kv.samples : 1;
-}
-
-/* --- content -------------------------------------------------------------------------------- */
-
-/* Tokens that exist once get a name space of their own: of the request's prompt, of each sample. */
-static uint64_t unique_space(const struct sim_request *r, uint64_t part)
-{
-    return (uint64_t)1 << 63 | r->index << 13 | part;
-}
-#define UNIQUE_PROMPT SAMPLES_MAX
-
-static void feed_unique(struct content_cursor *cursor, struct wl_span *span, uint64_t space,
-                        uint64_t first, uint64_t count)
-{
-    if (count == 0) return;
-    *span = (struct wl_span){.space = space, .first = first, .count = count};
-    content_feed(cursor, span, 1);
-}
-
-/* Keys of sample s: known content first, then tokens of its own. cursor holds the common prompt. */
-static void sample_keys(struct sim_request *r, uint32_t s, struct content_cursor cursor,
-                        uint64_t from, uint64_t done_tokens)
-{
-    struct wl_span unique;
-    uint64_t tokens = done_tokens, count = from;
-    if (s == 0 && !r->final_spans && r->span_count > r->prompt_spans) {
-        content_feed(&cursor, r->spans + r->prompt_spans, r->span_count - r->prompt_spans);
-        count += content_next(&cursor, r->keys[s] + count, r->key_blocks - count);
-        tokens = r->span_tokens;
-    }
-    if (count == r->key_blocks) return;
-    feed_unique(&cursor, &unique, unique_space(r, s), tokens, above(r->kv.final_tokens, tokens));
-    count += content_next(&cursor, r->keys[s] + count, r->key_blocks - count);
-    assert(count == r->key_blocks);
-}
-
-/* Makes the content keys of all blocks that the request will ever fill. */
-static bool prepare_keys(struct engine *e, struct sim_request *r)
-{
-    if (r->keys) return true;
-    uint32_t samples = r->kv.samples;
-    r->key_blocks = r->kv.final_tokens / e->policy->block_tokens;
-    size_t row = r->key_blocks > 0 ? (size_t)r->key_blocks : 1;
-    r->keys = malloc(samples * sizeof *r->keys + samples * row * sizeof **r->keys);
-    if (!r->keys) {
-        e->out_of_memory = true;
-        return false;
-    }
-    uint64_t *rows = (uint64_t *)(r->keys + samples);
-    for (uint32_t s = 0; s < samples; s++) r->keys[s] = rows + s * row;
-
-    struct content_cursor cursor;
-    struct wl_span unique;
-    content_begin(&cursor, e->policy->block_tokens);
-    uint64_t common_tokens = r->prompt_tokens;
-    if (r->final_spans) {
-        content_feed(&cursor, r->final_spans, r->final_span_count);
-        common_tokens = r->final_span_tokens;
-    } else if (r->has_content) {
-        content_feed(&cursor, r->spans, r->prompt_spans);
-    } else {
-        feed_unique(&cursor, &unique, unique_space(r, UNIQUE_PROMPT), 0, r->prompt_tokens);
-    }
-    uint64_t common = content_next(&cursor, r->keys[0], r->key_blocks);
-    for (uint32_t s = 1; s < samples; s++) {
-        memcpy(r->keys[s], r->keys[0], (size_t)common * sizeof **r->keys);
-    }
-    for (uint32_t s = 0; s < samples && common < r->key_blocks; s++) {
-        sample_keys(r, s, cursor, common, common_tokens);
-    }
-    return true;
-}
-
-static uint64_t span_sum(const struct wl_span *spans, size_t count)
-{
-    uint64_t sum = 0;
-    for (size_t i = 0; i < count; i++) sum += spans[i].count;
-    return sum;
-}
-
-/* cache_output trace: each id of the content at the end as a run of tokens. */
-static bool take_final_ids(struct sim_request *r, const struct wl_request *from)
-{
-    r->final_spans = malloc(from->final_hash_count * sizeof *r->final_spans);
-    if (!r->final_spans) return false;
-    uint64_t k = from->trace_block_tokens;
-    for (size_t i = 0; i < from->final_hash_count; i++) {
-        uint64_t id = from->final_hash_ids[i];
-        bool fits = id <= (UINT64_MAX >> 1) / k;
-        r->final_spans[i] =
-            (struct wl_span){.space = fits ? 0 : id, .first = fits ? id * k : 0, .count = k};
-    }
-    r->final_span_count = from->final_hash_count;
-    r->final_span_tokens = r->final_span_count * k;
-    return true;
-}
-
-void engine_take_content(struct engine *e, struct sim_request *r, const struct wl_request *from)
-{
-    if (!e->caches || !from->has_content) return;
-    size_t count = from->prompt_spans + from->output_spans;
-    r->spans = malloc((count ? count : 1) * sizeof *r->spans);
-    bool ok = r->spans != NULL;
-    if (ok && e->config.cache_output == CACHE_OUTPUT_TRACE && from->final_hash_count > 0) {
-        ok = take_final_ids(r, from);
-    }
-    if (!ok) {
-        e->out_of_memory = true;
-        return;
-    }
-    memcpy(r->spans, from->prompt, from->prompt_spans * sizeof *r->spans);
-    if (from->output_spans > 0) {
-        memcpy(r->spans + from->prompt_spans, from->output,
-               from->output_spans * sizeof *r->spans);
-    }
-    r->prompt_spans = from->prompt_spans;
-    r->span_count = count;
-    r->span_tokens = span_sum(r->spans, count);
-    r->has_content = true;
-    e->known_outputs = e->known_outputs || from->output_spans > 0 || r->final_spans;
-    e->stats.any_content = true;
-}
-
-/* Tells the infinite cache what the request has filled by now. */
-static void share_filled(struct engine *e, struct sim_request *r)
-{
-    if (!e->shared || !r->has_content) return;
-    if (!r->cursor_open) {
-        shared_cursor_begin(e->shared, &r->cursor);
-        shared_cursor_begin(e->shared, &r->final_cursor);
-        r->cursor_open = true;
-    }
-    bool unkeyed = e->config.cache_output == CACHE_OUTPUT_UNKEYED;
-    uint64_t known = r->final_spans || unkeyed ? r->prompt_tokens : r->span_tokens;
-    if (shared_cursor_advance(e->shared, &r->cursor, r->spans, r->span_count,
-                              min_u64(r->filled, known)) ||
-        shared_cursor_advance(e->shared, &r->final_cursor, r->final_spans, r->final_span_count,
-                              min_u64(r->filled, r->final_span_tokens))) {
-        e->out_of_memory = true;
-    }
 }
 
 /* --- look-up -------------------------------------------------------------------------------- */
@@ -194,7 +44,7 @@ static bool counts_every_lookup(const struct engine *e)
 void engine_lookup(struct engine *e, struct sim_request *r, struct kv_hit *hit)
 {
     memset(hit, 0, sizeof *hit);
-    if (!e->caches || !prepare_keys(e, r)) return;
+    if (!e->caches || !engine_prepare_keys(e, r)) return;
     kv_lookup(e->policy, r->keys[0], request_target(r), hit);
     if (counts_every_lookup(e)) count_lookup(e, r, request_target(r), hit->tokens);
 }
@@ -204,7 +54,7 @@ static void share_parked(struct engine *e)
 {
     if (!e->known_outputs || e->park.requests == 0) return;
     park_show_filled(e);
-    for (struct sim_request *r = park_next(e, NULL); r; r = park_next(e, r)) share_filled(e, r);
+    for (struct sim_request *r = park_next(e, NULL); r; r = park_next(e, r)) engine_share_filled(e, r);
 }
 
 /* What the infinite token-exact cache would have hit, and where the difference went. */
@@ -504,7 +354,7 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
     request_list_append(&e->running, r);
     park_list_changed(e, r, true);
     r->state = REQUEST_RUNNING;
-    share_filled(e, r);
+    engine_share_filled(e, r);
     engine_account(e, r);
     log_scheduled(e, r, hit->tokens, hit, &taken);
     r->ever_admitted = true;
@@ -572,7 +422,7 @@ bool engine_extend(struct engine *e, struct sim_request *r, uint64_t new_tokens)
     uint64_t before = r->computed;
     r->filled = before + new_tokens;
     r->written_since_fork = r->forked;
-    share_filled(e, r);
+    engine_share_filled(e, r);
     engine_account(e, r);
     log_scheduled(e, r, before, NULL, &taken);
     if (taken.ask_units > 0) engine_event(e, EVENT_GROW, r, r->filled, taken.ask_units);
@@ -593,7 +443,7 @@ void engine_fork(struct engine *e, struct sim_request *r)
 void engine_release_memory(struct engine *e, struct sim_request *r)
 {
     assert(r->state == REQUEST_RUNNING);
-    if (park_leave(e, r)) share_filled(e, r);
+    if (park_leave(e, r)) engine_share_filled(e, r);
     e->promised_units -= r->promised_units;
     r->promised_units = r->taken_units = 0;
     engine_close_refusal(e, r);

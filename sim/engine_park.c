@@ -4,13 +4,9 @@
 #include <stdlib.h>
 
 #include "sim/engine_core.h"
+#include "sim/numbers.h"
 
 #define NEVER UINT64_MAX
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
 
 int park_init(struct engine *e)
 {

@@ -1,4 +1,5 @@
 #include "sim/refusals.h"
+#include "sim/numbers.h"
 
 #include <assert.h>
 #include <string.h>
@@ -24,11 +25,6 @@ const char *const class_names[CLASS_COUNT] = {
     [CLASS_DESPITE_FREE] = "despite_free",
 };
 const char *const demand_kind_names[2] = {[KV_ADMISSION] = "admission", [KV_GROWTH] = "growth"};
-
-static uint64_t above(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
 
 /* What each of the first ten causes withholds from the ask, in units. */
 static void withheld(uint64_t units[CAUSE_COUNT], const struct refusal_facts *f)

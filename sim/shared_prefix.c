@@ -1,4 +1,5 @@
 #include "sim/shared_prefix.h"
+#include "sim/numbers.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -133,11 +134,6 @@ static uint32_t split(struct shared_prefix *t, uint32_t edge, uint64_t keep)
         (struct edge){.space = n->space, .first = n->first, .parent = upper, .child = lower};
     t->edge_count++;
     return upper;
-}
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
 }
 
 uint64_t shared_prefix_match(const struct shared_prefix *t, const struct wl_span *spans,

@@ -1,9 +1,5 @@
 #include "sim/v1_pass.h"
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
+#include "sim/numbers.h"
 
 /* Tokens of each of its sequences that the request may compute with this budget. */
 static uint64_t cut(const struct engine *e, uint64_t tokens, uint64_t budget, uint32_t width)

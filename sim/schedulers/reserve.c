@@ -3,11 +3,7 @@
  * demand all the same. Otherwise as v1. The rule of Text Generation Inference's router (backends/v3 queue.rs,
  * block_allocator.rs), which takes the blocks at once; the promise here keeps the same number back. */
 #include "sim/v1_pass.h"
-
-static uint64_t above(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
+#include "sim/numbers.h"
 
 static enum kv_status gate(struct engine *e, struct sim_request *r, const struct kv_hit *hit,
                            uint64_t *promise)
