@@ -28,7 +28,7 @@ struct block_index {
 
 enum { BLOCK_INDEX_BLOCKS_MAX = INT32_MAX };
 
-/* For up to block_count <= BLOCK_INDEX_BLOCKS_MAX keyed blocks, at most half full. False when memory is out. */
+/* For up to block_count <= BLOCK_INDEX_BLOCKS_MAX keyed blocks, at most a quarter full (half, beyond 2^30). False when memory is out. */
 bool block_index_init(struct block_index *index, struct keyed_block *blocks, uint32_t block_count);
 void block_index_release(struct block_index *index);
 
