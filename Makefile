@@ -39,7 +39,7 @@ override ALL_CFLAGS  := $(BASE) $(OPT_$(MODE)) -DPAGESIM_VERSION='"$(VERSION)"' 
 override ALL_LDFLAGS := $(OPT_$(MODE)) $(LDFLAGS)
 # jemalloc is linked in every mode: it is the process allocator of release builds, and the
 # `jemalloc` policy allocates from an arena of it. Sanitizers keep malloc for themselves.
-LIBS    := -ljemalloc -ljansson -lzstd -lz -lmd -lpthread -lm
+LIBS    := -ljemalloc -ljansson -larchive -lzstd -lz -lmd -lpthread -lm
 
 # --- sources -----------------------------------------------------------------------------
 DEVICE_SRC    := $(sort $(wildcard allocator/device/*.c))

@@ -14,7 +14,7 @@ set -eu
 # A command, and the package that has it: another provider of the command is as good.
 COMMANDS='make:make gcc:gcc gnuplot:gnuplot-nox zstd:zstd gzip:gzip'
 DEVELOPER_COMMANDS='clang:clang shellcheck:shellcheck codespell:codespell'
-LIBRARIES='libc6-dev libjemalloc-dev libjansson-dev libzstd-dev
+LIBRARIES='libc6-dev libjemalloc-dev libjansson-dev libarchive-dev libzstd-dev
     zlib1g-dev libmd-dev libxxhash-dev libcmocka-dev'
 
 if [ "${1:-}" = --developer ]; then

@@ -141,13 +141,13 @@ static void json_paged(struct json *json, const struct wl_stats *stats)
     json_close(json, ']');
 }
 
-static void json_reservation(struct json *json, const struct wl_stats_static *reserved)
+static void json_reservation(struct json *json, const struct wl_stats_static *reserved, uint64_t accepted)
 {
     char name[24];
     snprintf(name, sizeof name, "%" PRIu64, reserved->reserve_tokens);
     json_text(json, "reservation", reserved->is_trace_max ? "trace_max" : name);
     json_count(json, "reserved_slots_per_request", reserved->reserve_tokens);
-    json_count(json, "accepted_requests", reserved->accepted);
+    json_count(json, "accepted_requests", accepted);
 }
 
 static void json_static(struct json *json, const struct wl_stats *stats)
@@ -157,7 +157,7 @@ static void json_static(struct json *json, const struct wl_stats *stats)
         if (stats->reserved[i].accepted == 0)
             continue;
         json_open(json, NULL, '{');
-        json_reservation(json, &stats->reserved[i]);
+        json_reservation(json, &stats->reserved[i], stats->reserved[i].accepted);
         json_count(json, "rejected_requests", stats->requests - stats->reserved[i].accepted);
         json_waste(json, &stats->reserved[i].at_completion, true);
         json_close(json, '}');
@@ -180,7 +180,7 @@ static void json_step_averages(struct json *json, const struct wl_stats *stats)
         if (stats->reserved[i].accepted == 0)
             continue;
         json_open(json, NULL, '{');
-        json_reservation(json, &stats->reserved[i]);
+        json_reservation(json, &stats->reserved[i], stats->reserved[i].accepted_with_output);
         json_step_average(json, &stats->reserved[i].step_average);
         json_close(json, '}');
     }

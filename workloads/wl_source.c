@@ -57,6 +57,8 @@ int wl_open(const char *path, const struct wl_options *options, uint64_t seed,
             return -1;
         return wl_generator_open(path, preset->spec, options, seed, source, err);
     }
+    if (wl_is_archive(path))
+        return wl_archive_open(path, options, source, err);
     return wl_file_open(path, options, source, err);
 }
 

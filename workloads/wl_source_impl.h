@@ -43,6 +43,10 @@ int wl_source_init(struct wl_source *source, const struct wl_source_ops *ops, co
 /* The kinds. wl_file.c: */
 int wl_file_open(const char *path, const struct wl_options *options, struct wl_source **source,
                  struct err *err);
+/* wl_archive.c: a tar of conversations, told by its name. */
+bool wl_is_archive(const char *path);
+int wl_archive_open(const char *path, const struct wl_options *options, struct wl_source **source,
+                    struct err *err);
 /* wl_sort.c: takes over `inner`, also when it fails. Stable. */
 int wl_sort_open(struct wl_source *inner, const struct wl_options *options,
                  struct wl_source **source, struct err *err);

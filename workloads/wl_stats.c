@@ -66,6 +66,7 @@ static void add_static(struct wl_stats_static *reserved, uint64_t input, uint64_
     if (total > reserved->reserve_tokens)
         return;
     reserved->accepted++;
+    reserved->accepted_with_output += output > 0;
     reserved->at_completion.allocated += reserved->reserve_tokens;
     reserved->at_completion.used += total;
     reserved->at_completion.mean_request_ratio += ratio(reserved->reserve_tokens, total);

@@ -34,6 +34,7 @@ struct wl_stats_static {
     uint64_t reserve_tokens;
     bool is_trace_max;
     uint64_t accepted;             /* 0: left out of reports */
+    uint64_t accepted_with_output; /* of these: only they have decode steps */
     struct wl_waste at_completion;
     struct wl_waste step_average;  /* no mean ratio */
 };

@@ -29,6 +29,7 @@ static const struct golden_trace traces[] = {
     { "sharegpt-8k-llama2", 0 },
     { "sharegpt-llmservingsim-300", 0 },
     { "weka-agentic-60", 64 },
+    { "weka-agentic-710", 0 },
 };
 
 enum { TRACES = sizeof traces / sizeof traces[0] };
