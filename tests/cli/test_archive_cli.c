@@ -27,7 +27,7 @@ static void archive__nested_requests__all_are_read(void **state)
     struct cli_result r;
     check_tar(&r, dir, "t.tar.gz", "-czf",
               "{\"id\":\"x\",\"requests\":[{\"in\":10,\"out\":3},"
-              "{\"type\":\"subagent\",\"requests\":[{\"in\":5,\"out\":0},{\"in\":7,\"out\":1}]},{\"in\":1,\"out\":1}]}");
+              "{\"t\":1,\"requests\":[{\"in\":5,\"out\":0},{\"in\":7,\"out\":1}]},{\"in\":1,\"out\":1}]}");
     assert_int_equal(r.status, 0);
     check_str_has(r.out, "kv_cache_tester_tar, 4 requests");
     cli_release(&r);
