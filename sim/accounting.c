@@ -130,6 +130,7 @@ void accounting_set(struct accounting *a, uint64_t running_seqs, bool saturated,
     }
     a->now.referenced_bytes = facts.referenced_bytes;
     a->now.held_bytes = facts.held_bytes;
+    a->now.head_refused_though_free = false; /* until the caller says so */
     a->now.running_seqs = running_seqs;
     if (running_seqs > a->running_seqs_max) a->running_seqs_max = running_seqs;
     a->saturated = saturated;
@@ -144,6 +145,7 @@ static void integrate(struct integrals *sum, const struct levels *now, uint64_t 
     sum->referenced_byte_time += (u128)now->referenced_bytes * duration;
     sum->held_byte_time += (u128)now->held_bytes * duration;
     sum->one_obtainable_byte_time += (u128)now->one_obtainable_bytes * duration;
+    if (now->head_refused_though_free) sum->head_refused_time += duration;
     sum->running_time += (u128)now->running_seqs * duration;
 }
 

@@ -41,12 +41,14 @@ struct levels {
     uint64_t held_bytes;
     uint64_t one_obtainable_bytes; /* what a single allocation could obtain */
     uint64_t running_seqs;
+    bool head_refused_though_free; /* the head of the queue was refused with E >= ask */
 };
 
 struct integrals {
     u128 time; /* nanoseconds, or requests when runs take no time */
     u128 state_byte_time[STATE_COUNT];
-    u128 referenced_byte_time, held_byte_time, one_obtainable_byte_time, running_time;
+    u128 referenced_byte_time, held_byte_time, one_obtainable_byte_time, running_time,
+        head_refused_time;
 };
 
 /* The first demand refused in a pass and still unmet at its end. */

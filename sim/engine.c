@@ -446,17 +446,13 @@ static void report_step(struct engine *e, uint64_t free_after_schedule, uint64_t
     drop_all(e, &e->rejected);
 }
 
-static void count_step(struct engine *e, uint64_t duration)
+static void count_step(struct engine *e)
 {
     uint64_t held = held_units(e);
     if (held > e->stats.peak_held_units) e->stats.peak_held_units = held;
     if (!window_open(e)) return;
     e->stats.window_steps++;
-    e->stats.window_ns += duration;
-    if (e->head_refused_though_free) {
-        e->stats.head_refused_steps++;
-        e->stats.head_refused_time += duration;
-    }
+    if (e->head_refused_though_free) e->stats.head_refused_steps++;
 }
 
 static void check_states(struct engine *e, const struct probe *probe)
@@ -488,7 +484,8 @@ static bool run_step(struct engine *e, bool more_arrivals)
     uint64_t free_after_schedule = free_units(e);
     accounting_set(&e->accounting, e->running_seqs, e->refused, &e->probe);
     check_states(e, &e->probe);
-    count_step(e, duration);
+    e->accounting.now.head_refused_though_free = e->head_refused_though_free;
+    count_step(e);
     e->now += duration;
     accounting_advance(&e->accounting, e->now);
     if (yields_in_window(e)) e->stats.output_tokens += e->park.width;

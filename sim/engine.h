@@ -138,8 +138,7 @@ struct engine_stats {
     bool any_content;
 
     uint64_t head_refused_steps;
-    u128 head_refused_time;
-    uint64_t window_steps, window_ns;
+    uint64_t window_steps;
     uint64_t output_tokens; /* delivered in the window */
     uint64_t peak_held_units;
 

@@ -172,6 +172,8 @@ bool engine_extend(struct engine *engine, struct sim_request *request, uint64_t 
 /* Takes a request out of the step's list of scheduled ones; returns the tokens it was to compute, 0 when it was not
  * in it. */
 uint64_t engine_unschedule(struct engine *engine, struct sim_request *request);
+/* Whether a is less important than b: priority, arrival, line of the trace. */
+bool request_comes_after(const struct sim_request *a, const struct sim_request *b);
 /* Puts a request among the waiting ones: at the end or the front, or where its priority belongs. */
 void engine_enqueue(struct engine *engine, struct sim_request *request, bool front);
 /* Puts a running request, all memory given back, at the head of the waiting queue. */

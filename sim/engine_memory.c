@@ -323,6 +323,15 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
     enum kv_status status = kv_admit(e->policy, &ask, &taken);
     if (status == KV_NEVER_FITS) e->demand_units = never_fitting_units(e, r, &taken);
     if (status == KV_NEVER_FITS && c->replay_stalls) status = KV_NO_SPACE;
+    if (status == KV_NO_SPACE && !c->replay_stalls && e->running.count + e->swapped.count == 0) {
+        /* Nobody holds anything: what an empty pool refuses, with what it keeps back, it will always refuse. */
+        struct kv_demand demand = {.kind = KV_ADMISSION,
+                                   .something_runs = ask.something_runs,
+                                   .pieces = samples};
+        uint64_t kept_back = above(e->policy->usable_units, kv_obtainable(e->policy, &demand));
+        e->demand_units = taken.ask_units + kept_back;
+        return KV_NEVER_FITS;
+    }
     if (status == KV_NO_SPACE && !c->replay_stalls) {
         struct kv_demand demand = {.kind = KV_ADMISSION,
                                    .something_runs = ask.something_runs,
@@ -472,7 +481,7 @@ uint64_t engine_unschedule(struct engine *e, struct sim_request *r)
     return 0;
 }
 
-static bool comes_after(const struct sim_request *a, const struct sim_request *b)
+bool request_comes_after(const struct sim_request *a, const struct sim_request *b)
 {
     if (a->priority != b->priority) return a->priority > b->priority;
     if (a->arrival_ns != b->arrival_ns) return a->arrival_ns > b->arrival_ns;
@@ -487,14 +496,14 @@ void engine_enqueue(struct engine *e, struct sim_request *r, bool front)
         return;
     }
     struct sim_request *after = e->waiting.tail;
-    while (after && comes_after(after, r)) after = after->prev;
+    while (after && request_comes_after(after, r)) after = after->prev;
     request_list_insert_after(&e->waiting, after, r);
 }
 
 void engine_preempt(struct engine *e, struct sim_request *r)
 {
+    engine_release_memory(e, r); /* which brings the counters of a parked request up to date */
     engine_event(e, EVENT_PREEMPT, r, r->computed, 0);
-    engine_release_memory(e, r);
     r->computed = r->filled = 0;
     r->forked = false;
     r->ever_preempted = true;

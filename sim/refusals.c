@@ -43,18 +43,38 @@ static void withheld(uint64_t units[CAUSE_COUNT], const struct refusal_facts *f)
     units[CAUSE_PINNED] = f->pinned_units;
 }
 
-/* Divides rest in proportion to what the running requests do with their memory. */
-static void divide_rest(uint64_t parts[CAUSE_COUNT], uint64_t rest, const struct running_use *use)
+/* The running requests' bytes by use, in the order of the last three causes; all capacity when there are none. */
+static u128 weights(uint64_t weight[CAUSE_COUNT], const struct running_use *use)
 {
+    weight[CAUSE_CAPACITY] = use->live_bytes;
+    weight[CAUSE_RESERVATION] = use->reserved_bytes;
+    weight[CAUSE_INTERNAL] = use->internal_bytes;
     u128 total = (u128)use->live_bytes + use->reserved_bytes + use->internal_bytes;
-    uint64_t reservation = 0, internal = 0;
-    if (total > 0) {
-        reservation = (uint64_t)((u128)rest * use->reserved_bytes / total);
-        internal = (uint64_t)((u128)rest * use->internal_bytes / total);
+    if (total > 0) return total;
+    weight[CAUSE_CAPACITY] = 1;
+    return 1;
+}
+
+/* a/b as a whole number of bytes, at most one too small; the factors may pass 64 bits together. */
+static u128 share_bytes(u128 bytes, uint64_t weight, u128 total)
+{
+    return bytes / total * weight + bytes % total * weight / total;
+}
+
+/* Which part is largest, and whether capacity is half of it all: on parts times `total`, without rounding. */
+static void judge(struct proof *proof, const struct refusal_facts *facts, const u128 scaled[CAUSE_COUNT],
+                  u128 total)
+{
+    for (int c = 1; c < CAUSE_COUNT; c++) {
+        if (scaled[c] > scaled[proof->primary]) proof->primary = (enum cause)c;
     }
-    parts[CAUSE_RESERVATION] = reservation;
-    parts[CAUSE_INTERNAL] = internal;
-    parts[CAUSE_CAPACITY] = rest - reservation - internal;
+    if (facts->e_units >= facts->ask_units) {
+        proof->class = CLASS_DESPITE_FREE;
+    } else if (2 * scaled[CAUSE_CAPACITY] >= proof->shortfall_units * total) {
+        proof->class = CLASS_CAPACITY;
+    } else {
+        proof->class = CLASS_DESPITE_UNUSED;
+    }
 }
 
 void proof_make(struct proof *proof, const struct refusal_facts *facts)
@@ -62,26 +82,23 @@ void proof_make(struct proof *proof, const struct refusal_facts *facts)
     assert(facts->ask_units > facts->a_units);
     memset(proof, 0, sizeof *proof);
     uint64_t rest = proof->shortfall_units = facts->ask_units - facts->a_units;
-    uint64_t units[CAUSE_COUNT];
+    uint64_t units[CAUSE_COUNT], weight[CAUSE_COUNT];
+    u128 scaled[CAUSE_COUNT], total = weights(weight, &facts->use);
     withheld(units, facts);
     for (int c = 0; c < CAUSE_CAPACITY; c++) {
-        proof->parts_units[c] = units[c] < rest ? units[c] : rest;
-        rest -= proof->parts_units[c];
+        uint64_t part = units[c] < rest ? units[c] : rest;
+        scaled[c] = part * total;
+        proof->parts_bytes[c] = (u128)part * facts->unit_bytes;
+        rest -= part;
     }
-    divide_rest(proof->parts_units, rest, &facts->use);
-    for (int c = 1; c < CAUSE_COUNT; c++) {
-        if (proof->parts_units[c] > proof->parts_units[proof->primary]) {
-            proof->primary = (enum cause)c;
-        }
+    u128 rest_bytes = (u128)rest * facts->unit_bytes, left = rest_bytes;
+    for (int c = CAUSE_COUNT - 1; c >= CAUSE_CAPACITY; c--) {
+        scaled[c] = (u128)rest * weight[c];
+        u128 part = c == CAUSE_CAPACITY ? left : share_bytes(rest_bytes, weight[c], total);
+        proof->parts_bytes[c] = part;
+        left -= part;
     }
-    uint64_t capacity = proof->parts_units[CAUSE_CAPACITY];
-    if (facts->e_units >= facts->ask_units) {
-        proof->class = CLASS_DESPITE_FREE;
-    } else if (capacity >= proof->shortfall_units - capacity) {
-        proof->class = CLASS_CAPACITY;
-    } else {
-        proof->class = CLASS_DESPITE_UNUSED;
-    }
+    judge(proof, facts, scaled, total);
 }
 
 static bool in_window(const struct refusals *r, const struct episode *episode)
@@ -98,7 +115,7 @@ static void book_time(struct refusals *r, struct episode *episode, uint64_t time
     if (!in_window(r, episode)) return;
     for (int c = 0; c < CAUSE_COUNT; c++) {
         r->totals.byte_time_by_cause[c] +=
-            (u128)episode->latest.parts_units[c] * episode->facts.unit_bytes * elapsed;
+            episode->latest.parts_bytes[c] * elapsed;
     }
 }
 

@@ -52,10 +52,11 @@ struct refusal_facts {
     struct running_use use;
 };
 
-/* Why one attempt failed: parts_units sums to the shortfall, ask - obtainable. */
+/* Why one attempt failed: the parts sum to the shortfall, ask - obtainable. In bytes, since the last three divide
+ * what may be a single block; class and primary are judged on the exact fractions. */
 struct proof {
     uint64_t shortfall_units;
-    uint64_t parts_units[CAUSE_COUNT];
+    u128 parts_bytes[CAUSE_COUNT];
     enum cause primary; /* the largest part; the first of equals */
     enum refusal_class class;
 };

@@ -146,7 +146,8 @@ static void report_running(struct result *r, const struct accounting *a)
     result_u64(r, "running.max", a->running_seqs_max);
 }
 
-static void report_refusals(struct result *r, const struct engine_stats *s)
+static void report_refusals(struct result *r, const struct engine_stats *s,
+                            const struct integrals *whole)
 {
     const struct refusal_totals *t = &s->refusals;
     char key[80];
@@ -172,7 +173,7 @@ static void report_refusals(struct result *r, const struct engine_stats *s)
     }
     result_u64(r, "refusals.slots", t->slots);
     result_ratio(r, "head_refused_though_free.steps", s->head_refused_steps, s->window_steps);
-    result_ratio(r, "head_refused_though_free.time", s->head_refused_time, s->window_ns);
+    result_ratio(r, "head_refused_though_free.time", whole->head_refused_time, whole->time);
 }
 
 static void report_quantiles(struct result *r, const char *object, struct quantiles *q)
@@ -216,7 +217,7 @@ void report_figures(struct result *r, struct engine *e, const struct options *o,
     report_states(r, "states_saturated", &a->saturated_time);
     report_ratios(r, &a->whole);
     report_running(r, a);
-    report_refusals(r, s);
+    report_refusals(r, s, &a->whole);
     report_quantiles(r, "ttft_ns", &s->ttft_ns);
     report_quantiles(r, "tpot_ns", &s->tpot_ns);
     report_quantiles(r, "e2e_ns", &s->e2e_ns);

@@ -26,7 +26,7 @@ static void oom_header(FILE *out)
           out);
     for (int c = CLASS_COUNT - 1; c >= 0; c--) fprintf(out, ",%s_ns", class_names[c]);
     fputs(",primary", out);
-    for (int c = 0; c < CAUSE_COUNT; c++) fprintf(out, ",cause_%s_units", cause_names[c]);
+    for (int c = 0; c < CAUSE_COUNT; c++) fprintf(out, ",cause_%s_bytes", cause_names[c]);
     fputc('\n', out);
 }
 
@@ -136,7 +136,7 @@ static void on_episode(void *context, const struct episode *e, const char *reque
     fprintf(out, ",%s", class_names[e->class]);
     for (int c = CLASS_COUNT - 1; c >= 0; c--) fprintf(out, ",%" PRIu64, e->time_in_class[c]);
     fprintf(out, ",%s", cause_names[e->proof.primary]);
-    for (int c = 0; c < CAUSE_COUNT; c++) fprintf(out, ",%" PRIu64, e->proof.parts_units[c]);
+    for (int c = 0; c < CAUSE_COUNT; c++) fprintf(out, ",%" PRIu64, (uint64_t)e->proof.parts_bytes[c]);
     fputc('\n', out);
 }
 

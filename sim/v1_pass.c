@@ -9,18 +9,16 @@ static uint64_t cut(const struct engine *e, uint64_t tokens, uint64_t budget, ui
     return min_u64(tokens, budget / width);
 }
 
-/* Who gives way: the last admitted, or with priorities the least important, latest arrival (the first of equals, as
- * vLLM's max() over its running list). */
+/* Who gives way: the last admitted, or with priorities the least important, latest arrival. vLLM takes the first of
+ * equals of its running list, but its arrival times are never equal; here the later line of the trace counts as the later
+ * arrival, as in the waiting queue. So the first request in this order is never preempted for another, and goes on. */
 static struct sim_request *choose_victim(const struct engine *e)
 {
     struct sim_request *victim = e->running.tail;
     if (!e->config.by_priority) return victim;
     victim = e->running.head;
     for (struct sim_request *r = victim->next; r; r = r->next) {
-        if (r->priority > victim->priority ||
-            (r->priority == victim->priority && r->arrival_ns > victim->arrival_ns)) {
-            victim = r;
-        }
+        if (request_comes_after(r, victim)) victim = r;
     }
     return victim;
 }

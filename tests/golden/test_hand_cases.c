@@ -56,7 +56,11 @@ static void check_verdicts(const struct fixture *f, uint64_t finished, uint64_t 
 static void check_proof(const struct episode *e, uint64_t shortfall, const uint64_t parts[CAUSE_COUNT])
 {
     check_u64_eq(e->proof.shortfall_units, shortfall);
-    for (int c = 0; c < CAUSE_COUNT; c++) check_u64_eq(e->proof.parts_units[c], parts[c]);
+    for (int c = 0; c < CAUSE_COUNT; c++) check_u64_eq((uint64_t)e->proof.parts_bytes[c], parts[c] * e->facts.unit_bytes);
+}
+static void check_proof_bytes(const struct episode *e, const uint64_t parts[CAUSE_COUNT])
+{
+    for (int c = 0; c < CAUSE_COUNT; c++) check_u64_eq((uint64_t)e->proof.parts_bytes[c], parts[c]);
 }
 #define PARTS(...) ((const uint64_t[CAUSE_COUNT]){__VA_ARGS__})
 
@@ -262,7 +266,7 @@ static void holes__25_asked_of_two_holes_of_20__contiguity(void **state)
         check_u64_eq(f->run.episode_end[0], 2000);
         check_u64_eq(engine_run_state(&f->run, STATE_STRANDED), 20 * 1000);
         check_u64_eq(f->run.stats->head_refused_steps, 1);
-        check_u64_eq((uint64_t)f->run.stats->head_refused_time, 1000);
+        check_u64_eq((uint64_t)f->run.accounting->whole.head_refused_time, 1000);
         engine_run_release(&f->run);
     }
 }
@@ -315,11 +319,87 @@ static void episode__head_waits_10_steps__one_episode_of_10_attempts(void **stat
     check_u64_eq(f->run.episodes[0].attempts, 10);
     check_u64_eq(f->run.episodes[0].begin, 0);
     check_u64_eq(f->run.episode_end[0], 10000);
-    /* First attempt: 17 live, final 26: 9 reserved, 6 internal of 32. The shortfall of 1 is divided in whole
-     * units, and what the division leaves is capacity. */
-    check_proof(&f->run.episodes[0], 1, PARTS([CAUSE_CAPACITY] = 1));
+    /* First attempt: 17 live, final 26: 9 reserved, 6 internal of 32. The shortfall of 1 block, 16 bytes, in that
+     * proportion: 8.5, 4.5, 3, and what whole bytes leave is capacity. 17/32 is more than half. */
+    check_proof_bytes(&f->run.episodes[0],
+                      PARTS([CAUSE_CAPACITY] = 9, [CAUSE_RESERVATION] = 4, [CAUSE_INTERNAL] = 3));
+    assert_int_equal(f->run.episodes[0].proof.primary, CAUSE_CAPACITY);
     check_u64_eq(f->run.episodes[0].time_in_class[CLASS_CAPACITY], 10000);
     check_u64_eq((uint64_t)f->run.accounting->saturated_time.time, 10000);
+}
+
+/* Expected: despite_unused, internal. Found: the division in whole units gave a shortfall of one block to capacity,
+ * whatever the blocks held. 3 usable blocks of 512 hold a request of 17 tokens each (final 21); the fourth asks
+ * for one: live 51, reserved 12, internal 3 * 491 = 1473 of 1536; of 512 bytes 512*12/1536 = 4, 512*1473/1536 =
+ * 491, and 17 are left. */
+static void proof__one_large_block_short__divided_by_bytes(void **state)
+{
+    struct fixture *f = *state;
+    engine_case_init(&f->c, "dynamic", NULL, 4 * 512);
+    f->c.config.geometry.block_tokens = 512;
+    for (int i = 0; i < 4; i++) add(f, 17, 5);
+    engine_case_run(&f->c, &f->run);
+    check_u64_eq(f->run.episode_count, 1);
+    check_proof_bytes(&f->run.episodes[0],
+                      PARTS([CAUSE_CAPACITY] = 17, [CAUSE_RESERVATION] = 4, [CAUSE_INTERNAL] = 491));
+    check_u64_eq(f->run.stats->refusals.by_class[CLASS_DESPITE_UNUSED], 1);
+    check_u64_eq(f->run.stats->refusals.by_cause[CAUSE_INTERNAL], 1);
+}
+
+/* Expected: the first outgrows the pool, the second finishes. Found: among equal priorities and arrivals the first of the
+ * running ones gave way, so that the two evicted each other for ever. 40 tokens and one more do not fit 34 blocks. */
+static void priority__equal_requests_that_thrash__ends(void **state)
+{
+    struct fixture *f = *state;
+    engine_case_init(&f->c, "dynamic", NULL, 35);
+    f->c.config.geometry.block_tokens = 1;
+    f->c.config.by_priority = true;
+    f->c.config.whole_prompt_admission = false;
+    f->c.config.long_prefill_token_threshold = 3;
+    f->c.config.max_model_len = 41;
+    add(f, 40, 1);
+    add(f, 7, 24);
+    engine_case_run(&f->c, &f->run);
+    check_verdicts(f, 1, 0, 1, 0);
+    check_u64_eq(f->run.stats->outgrew_pool, 1);
+}
+
+/* Expected: two verdicts. Found: v0 asked whether a request can start with what a window leaves of it, while admission
+ * asks for the whole prompt: 39 tokens, 5 blocks of 8, and 3 of 7 that the watermark keeps back, of 6. */
+static void v0__window_and_watermark__never_starts(void **state)
+{
+    struct fixture *f = *state;
+    engine_case_init(&f->c, "dynamic", NULL, 60);
+    f->c.config.scheduler = scheduler_find("v0");
+    f->c.config.geometry.block_tokens = 8;
+    f->c.config.geometry.watermark = 0.5;
+    f->c.config.geometry.window_tokens = 10;
+    f->c.config.max_model_len = 60;
+    add(f, 39, 1);
+    add(f, 39, 1);
+    engine_case_run(&f->c, &f->run);
+    check_verdicts(f, 0, 0, 2, 0);
+    check_str_eq(f->run.stats->unservable_example, "request 0 needs 8 of 6 blocks");
+    check_u64_eq(f->run.episode_count, 0);
+}
+
+/* Expected: a share of the window. Found: of the steps alone, with idle time left out. 10 usable blocks of 4, watermark
+ * floor(0.3 * 11) = 3; a third request comes long after the others, so that the run lasts from 0 to 101 us. */
+static void head_refused__idle_time_after__share_of_the_window(void **state)
+{
+    struct fixture *f = *state;
+    engine_case_init(&f->c, "dynamic", NULL, 11 * 4);
+    f->c.config.geometry.block_tokens = 4;
+    f->c.config.geometry.watermark = 0.3;
+    add(f, 16, 6);
+    add(f, 16, 2);
+    engine_case_add(&f->c, 100000, 1, 1);
+    engine_case_run(&f->c, &f->run);
+    check_u64_eq((uint64_t)f->run.accounting->whole.time, 101000);
+    /* The first holds 4 blocks at 0, 5 from its 17th token on. The second asks 4: 6 or 5 are free, 3 or 2 beyond the
+     * watermark: refused, with enough free, until the first has ended, at 6000. But its last two tokens, 20 and 21, take a
+     * sixth block in the last step: 4 are free then, still the ask. */
+    check_u64_eq((uint64_t)f->run.accounting->whole.head_refused_time, 6000);
 }
 
 /* 64 blocks and the null block, watermark 0.125 of 65: floor(8.125) = 8 blocks. The first takes 50; the second
@@ -800,6 +880,10 @@ int main(void)
         CASE(verdicts__at_the_head__rejected_and_unservable),
         CASE(verdicts__look_ahead__counts_where_the_rules_do),
         CASE(verdicts__buddy__rounded_ask_against_the_largest_chunk),
+        CASE(proof__one_large_block_short__divided_by_bytes),
+        CASE(priority__equal_requests_that_thrash__ends),
+        CASE(v0__window_and_watermark__never_starts),
+        CASE(head_refused__idle_time_after__share_of_the_window),
         CASE(v0__outgrown_before_a_waiting_one__the_other_is_served),
         CASE(v0__look_ahead_and_watermark__never_starts),
         CASE(reserve__jemalloc_region_with_padding__starts),

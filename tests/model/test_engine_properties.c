@@ -185,16 +185,16 @@ static void check_episodes(uint64_t seed, const struct variant *v, const struct 
     for (size_t i = 0; i < run->episode_count; i++) {
         const struct episode *e = &run->episodes[i];
         uint64_t parts = 0, time = 0;
-        for (int c = 0; c < CAUSE_COUNT; c++) parts += e->proof.parts_units[c];
+        for (int c = 0; c < CAUSE_COUNT; c++) parts += (uint64_t)e->proof.parts_bytes[c];
         for (int c = 0; c < CLASS_COUNT; c++) time += e->time_in_class[c];
-        REQUIRE(parts == e->proof.shortfall_units);
+        REQUIRE(parts == e->proof.shortfall_units * e->facts.unit_bytes);
         REQUIRE(e->facts.ask_units > e->facts.a_units);
         REQUIRE(e->proof.shortfall_units == e->facts.ask_units - e->facts.a_units);
         REQUIRE(e->facts.need_units <= e->facts.ask_units);
         REQUIRE(e->attempts > 0 && e->last_attempt <= run->episode_end[i] && e->begin <= e->last_attempt);
         REQUIRE(e->class >= e->proof.class);
         REQUIRE(time <= run->episode_end[i] - e->begin);
-        REQUIRE(run->stats->window_ns == 0 || run->engine->config.window_end != UINT64_MAX ||
+        REQUIRE((uint64_t)run->accounting->whole.time == 0 || run->engine->config.window_end != UINT64_MAX ||
                 time == run->episode_end[i] - e->begin);
     }
 }
@@ -257,7 +257,7 @@ static bool same_episode(const struct episode *a, const struct episode *b)
            f->r_units == g->r_units && f->a_units == g->a_units &&
            f->use.live_bytes == g->use.live_bytes && f->use.reserved_bytes == g->use.reserved_bytes &&
            f->use.internal_bytes == g->use.internal_bytes && a->proof.primary == b->proof.primary &&
-           memcmp(a->proof.parts_units, b->proof.parts_units, sizeof a->proof.parts_units) == 0 &&
+           memcmp(a->proof.parts_bytes, b->proof.parts_bytes, sizeof a->proof.parts_bytes) == 0 &&
            memcmp(a->time_in_class, b->time_in_class, sizeof a->time_in_class) == 0;
 }
 
