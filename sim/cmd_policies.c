@@ -6,6 +6,7 @@
 
 #include "allocator/eviction.h"
 #include "sim/command.h"
+#include "sim/engine_core.h"
 
 static const struct {
     uint32_t flag;
@@ -74,6 +75,16 @@ static void print_eviction_orders(void)
     }
 }
 
+static void print_schedulers(void)
+{
+    printf("\n\nSchedulers (--scheduler NAME)\n");
+    for (size_t i = 0; i < scheduler_count(); i++) {
+        printf("\n%s\n", scheduler_at(i)->name);
+        print_line("", scheduler_at(i)->summary);
+        print_line("source: ", scheduler_at(i)->source);
+    }
+}
+
 static void print_list(void)
 {
     printf("Allocation policies (--policy NAME); 'pagesim policies NAME' explains one.\n");
@@ -92,6 +103,7 @@ static void print_list(void)
         print_options(ops);
     }
     print_eviction_orders();
+    print_schedulers();
 }
 
 static void print_page(const struct kv_policy_ops *ops)

@@ -7,6 +7,7 @@
 struct parser {
     const char *text, *at;
     const struct result *result; /* NULL: only the form is checked */
+    char *null_key; /* of CONDITION_KEY_BYTES, or NULL */
     struct err *err;
 };
 
@@ -78,7 +79,7 @@ static int look_up(struct parser *p, const char *key, bool *known, double *value
 static int parse_comparison(struct parser *p, bool *holds)
 {
     skip_space(p);
-    char key[128];
+    char key[CONDITION_KEY_BYTES] = "";
     size_t length = strspn(p->at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
     if (length == 0 || length >= sizeof key) return fail(p, "the name of a figure");
     memcpy(key, p->at, length);
@@ -96,6 +97,7 @@ static int parse_comparison(struct parser *p, bool *holds)
     bool known = false;
     double value = 0;
     if (look_up(p, key, &known, &value)) return -1;
+    if (!known && p->null_key) memcpy(p->null_key, key, sizeof key);
     *holds = known && compare(value, op, limit);
     return 0;
 }
@@ -116,9 +118,11 @@ static int parse_condition(struct parser *p, bool *holds)
     return *p->at ? fail(p, "&&, || or the end") : 0;
 }
 
-int condition_holds(const char *text, const struct result *result, bool *holds, struct err *err)
+int condition_holds(const char *text, const struct result *result, bool *holds,
+                    char null_key[CONDITION_KEY_BYTES], struct err *err)
 {
-    struct parser p = {.text = text, .at = text, .result = result, .err = err};
+    struct parser p = {.text = text, .at = text, .result = result, .null_key = null_key, .err = err};
+    null_key[0] = '\0';
     return parse_condition(&p, holds);
 }
 

@@ -9,8 +9,10 @@
 
 /* Comparisons KEY OP NUMBER joined by && and || (&& binds closer). OP: < <= > >= == !=. A key that is
  * null in the result makes its comparison false. -1 with err (ERR_USAGE) when the text is malformed or names
- * a key that results do not have; else *holds is set. */
-int condition_holds(const char *text, const struct result *result, bool *holds, struct err *err);
+ * a key that results do not have; else *holds is set, and null_key is the name of a figure that was null, or "". */
+#define CONDITION_KEY_BYTES 128
+int condition_holds(const char *text, const struct result *result, bool *holds,
+                    char null_key[CONDITION_KEY_BYTES], struct err *err);
 
 /* Checks the form alone, before anything is run. */
 int condition_check(const char *text, struct err *err);

@@ -418,7 +418,9 @@ int options_pool_bytes(const struct options *options, uint64_t *pool_bytes, stru
     }
     if (bytes > (uint64_t)1 << 62)
         return err_set(err, ERR_USAGE, "%s: a pool of more than 2^62 bytes", name);
-    if (bytes < block_bytes)
+    /* Contiguous and token-exact policies have no blocks of that size. */
+    bool has_blocks = !options->policy_ops || !(options->policy_ops->flags & (KV_CONTIGUOUS | KV_TOKEN_UNITS));
+    if (has_blocks && bytes < block_bytes)
         return err_set(err, ERR_USAGE,
                        "%s: a pool of %" PRIu64 " bytes is smaller than one block of %" PRIu64
                        " tokens, %" PRIu64 " bytes",

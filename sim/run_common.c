@@ -19,7 +19,12 @@ int run_judge(const struct opt_list *conditions, const struct result *result, co
     int status = COMMAND_DONE;
     for (size_t i = 0; i < conditions->count; i++) {
         bool holds;
-        if (condition_holds(conditions->items[i], result, &holds, err)) return -1;
+        char null_key[CONDITION_KEY_BYTES];
+        if (condition_holds(conditions->items[i], result, &holds, null_key, err)) return -1;
+        if (null_key[0] != '\0') {
+            fprintf(stderr, "pagesim: condition could not be judged%s, %s is null: %s\n", what, null_key,
+                    conditions->items[i]);
+        }
         if (!holds) continue;
         fprintf(stderr, "pagesim: condition holds%s: %s\n", what, conditions->items[i]);
         status = COMMAND_CONDITION_HELD;

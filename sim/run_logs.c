@@ -81,6 +81,7 @@ static void on_stretch(void *context, const struct levels *levels, uint64_t begi
         t->begin_ns = begin - begin % t->interval_ns;
         if (t->begin_ns < begin) t->begin_ns = begin;
     }
+    if ((end - begin) / t->interval_ns > TIMELINE_ROWS_MAX) logs->too_many_rows = true; /* known at once */
     while (begin < end && !logs->too_many_rows) {
         uint64_t row_end = begin - begin % t->interval_ns + t->interval_ns;
         uint64_t until = end < row_end ? end : row_end;

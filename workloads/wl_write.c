@@ -1,5 +1,6 @@
 #include "workloads/wl_write.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -188,7 +189,7 @@ int wl_write(struct wl_source *source, enum wl_write_format format, FILE *out, s
                            "cannot hold, expected other names or content", wl_name(source),
                            request.index);
         if (ferror(out))
-            return err_set(err, ERR_FAILED, "cannot write");
+            return err_set(err, ERR_FAILED, "output: %s", strerror(errno));
     }
     return rc;
 }

@@ -54,9 +54,10 @@ static void holds__well_formed__as_written(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bool holds = !cases[i].holds;
+    char null_key[CONDITION_KEY_BYTES];
         struct err err = {0};
         if (condition_check(cases[i].text, &err)) fail_msg("%s", err.text);
-        if (condition_holds(cases[i].text, *state, &holds, &err)) fail_msg("%s", err.text);
+        if (condition_holds(cases[i].text, *state, &holds, null_key, &err)) fail_msg("%s", err.text);
         if (holds != cases[i].holds) fail_msg("%s: found %d", cases[i].text, holds);
     }
 }
@@ -76,8 +77,9 @@ static void holds__malformed__says_where(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bool holds;
+    char null_key[CONDITION_KEY_BYTES];
         struct err err = {0}, check_err = {0};
-        assert_int_equal(condition_holds(cases[i].text, *state, &holds, &err), -1);
+        assert_int_equal(condition_holds(cases[i].text, *state, &holds, null_key, &err), -1);
         check_str_eq(err.text, cases[i].message);
         assert_int_equal(err.kind, ERR_USAGE);
         assert_int_equal(condition_check(cases[i].text, &check_err), -1); /* found before anything runs */
@@ -89,10 +91,11 @@ static void holds__malformed__says_where(void **state)
 static void holds__no_such_figure_or_a_text__is_an_error(void **state)
 {
     bool holds;
+    char null_key[CONDITION_KEY_BYTES];
     struct err err = {0}, text_err = {0};
-    assert_int_equal(condition_holds("premptions > 1", *state, &holds, &err), -1);
+    assert_int_equal(condition_holds("premptions > 1", *state, &holds, null_key, &err), -1);
     check_str_eq(err.text, "--fail-if: 'premptions > 1': no figure is called 'premptions'");
-    assert_int_equal(condition_holds("policy > 1", *state, &holds, &text_err), -1);
+    assert_int_equal(condition_holds("policy > 1", *state, &holds, null_key, &text_err), -1);
     check_str_eq(text_err.text, "--fail-if: 'policy > 1': policy is a text, expected a number");
 }
 
@@ -101,10 +104,11 @@ static void holds__very_long_name__is_refused(void **state)
 {
     char text[200];
     bool holds;
+    char null_key[CONDITION_KEY_BYTES];
     struct err err = {0};
     for (size_t i = 0; i < sizeof text; i++) text[i] = 'a';
     text[sizeof text - 1] = '\0';
-    assert_int_equal(condition_holds(text, *state, &holds, &err), -1);
+    assert_int_equal(condition_holds(text, *state, &holds, null_key, &err), -1);
     check_str_has(err.text, "expected the name of a figure");
 }
 

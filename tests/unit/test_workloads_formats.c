@@ -470,7 +470,10 @@ static const struct refusal refusals[] = {
     { ", \"ranges\": [[5, 2]]}", "t.trace:1:52: ranges: found 2 tokens, expected 1 as prompt_tokens says" },
     { ", \"n\": 0}", "t.trace:1:47: n: found '0', expected a count of samples, 1 to 65536" },
     { ", \"x\": \"\x1b[2J\"}", "t.trace:1:48: found '?', expected the closing quote of a string" },
-    { "prompt_tokens,tokens_out\n1,2\n", "t.trace:1: found 'prompt_tokens,tokens_out', expected the "
+    { "prompt_tokens,tokens_out\n1,2\n", "t.trace:1: output_tokens: found no such column, expected one" },
+    { "{\"arrival_ns\":5,\"prompt_tokens\":3}\n",
+      "t.trace:1: output_tokens: found no such key, expected a count of tokens" },
+    { "tokens_in,tokens_out\n1,2\n", "t.trace:1: found 'tokens_in,tokens_out', expected the "
       "first line of a known format (--format azure_csv, llmservingsim_jsonl, mooncake_jsonl, "
       "pagesim_csv, pagesim_jsonl, vidur_csv, vllm_case_jsonl)" },
     { "TIMESTAMP,ContextTokens,OutputTokens\n", "t.trace:1: GeneratedTokens: found no such column, "

@@ -15,7 +15,8 @@ static const char *const fields[FIELDS] = {
 
 static bool recognise(const char *line)
 {
-    return wl_csv_mentions(line, "prompt_tokens") && wl_csv_mentions(line, "output_tokens");
+    return wl_csv_mentions(line, "prompt_tokens") || wl_csv_mentions(line, "output_tokens") ||
+           wl_csv_mentions(line, "arrival_ns");
 }
 
 static int read_header(struct wl_line *line, struct wl_parse *parse)

@@ -14,7 +14,9 @@ static const char *const fields[FIELDS] = {
 
 static bool recognise(const char *line)
 {
-    return wl_json_mentions(line, "prompt_tokens") && wl_json_mentions(line, "output_tokens");
+    /* One of its own names is enough: what is missing is then said by name. */
+    return wl_json_mentions(line, "prompt_tokens") || wl_json_mentions(line, "output_tokens") ||
+           wl_json_mentions(line, "arrival_ns");
 }
 
 static int read_content(struct wl_json *json, int field, struct wl_draft *draft)
