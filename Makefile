@@ -11,6 +11,8 @@ DESTDIR ?=
 V       ?= 0
 
 VERSION := 0.1.0
+# Of the version, for manual pages.
+DATE    := 2026-12-01
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -35,7 +37,7 @@ endif
 
 CFLAGS  ?=
 LDFLAGS ?=
-override ALL_CFLAGS  := $(BASE) $(OPT_$(MODE)) -DPAGESIM_VERSION='"$(VERSION)"' -I. -I$(B)/gen $(CFLAGS)
+override ALL_CFLAGS  := $(BASE) $(OPT_$(MODE)) -DPAGESIM_VERSION='"$(VERSION)"' -DPAGESIM_DATE='"$(DATE)"' -I. -I$(B)/gen $(CFLAGS)
 override ALL_LDFLAGS := $(OPT_$(MODE)) $(LDFLAGS)
 # jemalloc is linked in every mode: it is the process allocator of release builds, and the
 # `jemalloc` policy allocates from an arena of it. Sanitizers keep malloc for themselves.
@@ -74,7 +76,7 @@ endif
 
 .SECONDARY:
 .DELETE_ON_ERROR:
-.PHONY: all test check demo repro bench asan install uninstall clean help tests FORCE
+.PHONY: all man test check demo repro bench asan install uninstall clean help tests FORCE
 
 all: $(PROGRAM)
 
@@ -157,14 +159,28 @@ repro: $(PROGRAM)
 bench: $(PROGRAM)
 	@$(PROGRAM) bench
 
-install: $(PROGRAM)
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/pagesim/plot
+# Manual pages and completion are what the program says of itself.
+man: $(B)/man/pagesim.1 $(B)/pagesim.bash
+
+$(B)/man/pagesim.1: $(PROGRAM) scripts/manual_pages.sh
+	$(say) MAN $(@D)
+	@sh scripts/manual_pages.sh $(PROGRAM) $(@D)
+
+$(B)/pagesim.bash: $(PROGRAM)
+	@$(PROGRAM) help --completion bash > $@
+
+install: $(PROGRAM) man
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/pagesim/plot $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	install -m 644 $(B)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	install -m 644 $(B)/pagesim.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pagesim
 	install -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/pagesim
 	install -m 644 $(wildcard scripts/plot/*.gp) $(DESTDIR)$(PREFIX)/share/pagesim/plot/
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/pagesim
 	rm -rf $(DESTDIR)$(PREFIX)/share/pagesim
+	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/pagesim.1 $(DESTDIR)$(PREFIX)/share/man/man1/pagesim-*.1
+	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pagesim
 
 clean:
 	rm -rf build
@@ -176,6 +192,7 @@ help:
 	@echo 'make demo        the main job: policies x block sizes, tables and plots in build/demo/'
 	@echo 'make repro       regenerates published figures in build/repro/'
 	@echo 'make bench       the benchmark of the project itself'
+	@echo 'make man         manual pages and completion for bash'
 	@echo 'make install     PREFIX=/usr/local, DESTDIR='
 	@echo 'make clean       removes build/'
 	@echo 'Variables: MODE=release|debug|asan|tsan|cov, CC, CFLAGS, LDFLAGS, V=1 shows commands'

@@ -6,14 +6,14 @@
 #   scripts/setup.sh demo      build, and see what the simulator shows
 #   scripts/setup.sh test      build, and run the tests
 #
-# --developer also installs what checks the source: clang, shellcheck, codespell.
+# --developer also installs what checks the source: clang, shellcheck, codespell, mandoc.
 # On Debian and its relatives packages come from apt-get, with sudo when not root. Elsewhere the
 # script prints what is needed and stops with status 1. Quick when everything is there.
 set -eu
 
 # A command, and the package that has it: another provider of the command is as good.
 COMMANDS='make:make gcc:gcc gnuplot:gnuplot-nox zstd:zstd gzip:gzip'
-DEVELOPER_COMMANDS='clang:clang shellcheck:shellcheck codespell:codespell'
+DEVELOPER_COMMANDS='clang:clang shellcheck:shellcheck codespell:codespell mandoc:mandoc'
 LIBRARIES='libc6-dev libjemalloc-dev libjansson-dev libarchive-dev libzstd-dev
     zlib1g-dev libmd-dev libxxhash-dev libcmocka-dev'
 

@@ -39,6 +39,19 @@ int command_main(int argc, char **argv, struct err *err);
 int command_flush_stdout(struct err *err);
 /* Prints the help of a command to stdout, 80 columns wide. words: "run", "trace gen". */
 void command_help(const struct command *command, const char *words);
+/* The same pages as roff for man(1), and a script that completes command lines in bash. */
+void command_man(const struct command *command, const char *words);
+void command_man_all(void);
+void command_completion_bash(void);
+/* What the help says of an option: the text, choices, default and, for options of policies, whose they are. */
+void command_option_text(const struct option_spec *spec, char *out, size_t out_bytes);
+#define COMMAND_OPTION_TEXT_BYTES 1024
+bool command_option_takes_value(const struct option_spec *spec);
+/* What the program is for, one paragraph. */
+#define COMMAND_PURPOSE                                                                            \
+    "Simulates how an LLM server allocates its KV cache, and says where the memory went: which "   \
+    "bytes held tokens, which were wasted and how, and why an allocation was refused while "       \
+    "memory was free."
 /* Prints text in lines of at most 80 columns, continued at `indent`; the cursor stands at `column`. */
 void command_print_wrapped(const char *text, int column, int indent);
 /* The help of the program. */

@@ -46,7 +46,7 @@ static void print_entry(const char *name, const char *summary)
     command_print_wrapped(summary, column, ENTRY_COLUMN);
 }
 
-static bool takes_value(const struct option_spec *spec)
+bool command_option_takes_value(const struct option_spec *spec)
 {
     return spec->kind != OPT_FLAG && spec->kind != OPT_BOOL;
 }
@@ -75,12 +75,12 @@ static void append(char *out, size_t out_bytes, const char *format, ...)
     va_end(args);
 }
 
-static void describe(const struct option_spec *spec, bool with_default, char *out, size_t out_bytes)
+void command_option_text(const struct option_spec *spec, char *out, size_t out_bytes)
 {
     out[0] = '\0';
     append(out, out_bytes, "%s", spec->help);
     if (spec->choices) append(out, out_bytes, ": %s", spec->choices);
-    if (with_default && spec->default_text) append(out, out_bytes, " [%s]", spec->default_text);
+    if (spec->default_text) append(out, out_bytes, " [%s]", spec->default_text);
     if (spec->policy_option) {
         char owners[256] = "";
         append_owners(spec, owners, sizeof owners);
@@ -90,15 +90,15 @@ static void describe(const struct option_spec *spec, bool with_default, char *ou
 
 static void print_option(const struct option_spec *spec)
 {
-    char text[1024];
+    char text[COMMAND_OPTION_TEXT_BYTES];
     const char *no = spec->kind == OPT_BOOL ? "[no-]" : "";
-    int column = printf("  --%s%s%s%s", no, spec->name, takes_value(spec) ? " " : "", spec->unit);
+    int column = printf("  --%s%s%s%s", no, spec->name, command_option_takes_value(spec) ? " " : "", spec->unit);
     if (column >= HELP_COLUMN) {
         printf("\n");
         column = 0;
     }
     printf("%*s", HELP_COLUMN - column, "");
-    describe(spec, true, text, sizeof text);
+    command_option_text(spec, text, sizeof text);
     command_print_wrapped(text, HELP_COLUMN, HELP_COLUMN);
 }
 
@@ -134,10 +134,9 @@ void command_help(const struct command *command, const char *words)
 
 void command_help_all(void)
 {
-    printf("usage: pagesim COMMAND [OPTION...]\n\n"
-           "Simulates how an LLM server allocates its KV cache, and says where the memory\n"
-           "went: which bytes held tokens, which were wasted and how, and why an allocation\n"
-           "was refused while memory was free.\n\n");
+    printf("usage: pagesim COMMAND [OPTION...]\n\n");
+    command_print_wrapped(COMMAND_PURPOSE, 0, 0);
+    printf("\n");
     for (size_t i = 0; i < command_count(); i++)
         print_entry(command_at(i)->name, command_at(i)->summary);
     printf("\n  help COMMAND   the options of a command, with defaults and units\n"

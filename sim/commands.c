@@ -85,8 +85,10 @@ static int part_missing(const struct command *command, const char *found, struct
     return err_set(err, ERR_USAGE, "%s: found '%.60s', expected one of %s", command->name, found, names);
 }
 
-/* argv[0] is the command's name; with_help: print its help instead. */
-static int command_dispatch(int argc, char **argv, bool with_help, struct err *err)
+typedef void command_page(const struct command *command, const char *words);
+
+/* argv[0] is the command's name; with a page, that is printed and nothing is run. */
+static int command_dispatch(int argc, char **argv, command_page *page, struct err *err)
 {
     char words[64];
     const struct command *command = command_find(argv[0]), *part = NULL;
@@ -100,12 +102,35 @@ static int command_dispatch(int argc, char **argv, bool with_help, struct err *e
         snprintf(words, sizeof words, "%s %s", command->name, part->name);
         argc--, argv++;
     }
-    if (with_help || asks_for_help(argc, argv)) {
-        command_help(part ? part : command, words);
+    if (!page && asks_for_help(argc, argv)) page = command_help;
+    if (page) {
+        page(part ? part : command, words);
         return COMMAND_DONE;
     }
     if (command->parts && !part) return part_missing(command, NULL, err);
     return command_start(part ? part : command, argc, argv, err);
+}
+
+static int shell_completion(const char *shell, struct err *err)
+{
+    if (!shell || strcmp(shell, "bash") != 0)
+        return err_set(err, ERR_USAGE, "--completion: found '%.60s', expected bash", shell ? shell : "");
+    command_completion_bash();
+    return COMMAND_DONE;
+}
+
+/* What follows `help`: nothing, a command, --man [COMMAND], --completion SHELL. */
+static int help_main(int argc, char **argv, struct err *err)
+{
+    if (argc > 0 && strcmp(argv[0], "--completion") == 0)
+        return shell_completion(argc > 1 ? argv[1] : NULL, err);
+    bool man = argc > 0 && strcmp(argv[0], "--man") == 0;
+    if (man) argc--, argv++;
+    if (argc > 0 && !is_help(argv[0]))
+        return command_dispatch(argc, argv, man ? command_man : command_help, err);
+    if (man) command_man_all();
+    else command_help_all();
+    return COMMAND_DONE;
 }
 
 int command_main(int argc, char **argv, struct err *err)
@@ -116,13 +141,9 @@ int command_main(int argc, char **argv, struct err *err)
         printf("pagesim %s\n", PAGESIM_VERSION);
         return COMMAND_DONE;
     }
-    bool help = strcmp(word, "help") == 0;
-    if (is_help(word) || (help && argc == 2)) {
-        command_help_all();
-        return COMMAND_DONE;
-    }
-    return help ? command_dispatch(argc - 2, argv + 2, true, err)
-                : command_dispatch(argc - 1, argv + 1, false, err);
+    if (is_help(word)) return help_main(0, NULL, err);
+    if (strcmp(word, "help") == 0) return help_main(argc - 2, argv + 2, err);
+    return command_dispatch(argc - 1, argv + 1, NULL, err);
 }
 
 int command_flush_stdout(struct err *err)
