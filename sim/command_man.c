@@ -101,14 +101,14 @@ static void print_title(const char *name, const char *summary)
     printf("\n");
 }
 
-static void print_status(void)
+static void print_status(bool has_conditions)
 {
     printf(".SH EXIT STATUS\n"
            ".TP\n.B 0\ndone\n"
            ".TP\n.B 1\nfailed: no memory, or an output could not be written\n"
            ".TP\n.B 2\nusage: an option or argument is wrong\n"
-           ".TP\n.B 3\nbad input: the message names file, line and field\n"
-           ".TP\n.B 4\na condition given with \\fB\\-\\-fail\\-if\\fR held\n");
+           ".TP\n.B 3\nbad input: the message names file, line and field\n");
+    if (has_conditions) printf(".TP\n.B 4\na condition given with \\fB\\-\\-fail\\-if\\fR held\n");
 }
 
 #define PAGE_NAME_BYTES 192
@@ -154,7 +154,7 @@ void command_man(const struct command *command, const char *words)
     }
     print_options(command->options);
     if (command->notes) print_notes(command->notes);
-    print_status();
+    print_status(option_find(command->options, "fail-if") != NULL);
     printf(".SH SEE ALSO\n.BR pagesim (1)\n");
 }
 
@@ -170,7 +170,7 @@ void command_man_all(void)
            ".TP\n\\fBhelp \\-\\-man\\fR [\\fICOMMAND\\fR]\nthe command's manual page, as roff\n"
            ".TP\n.B help \\-\\-completion bash\nwhat bash needs to complete commands, options and their values\n"
            ".TP\n.B \\-\\-version\nthe version\n");
-    print_status();
+    print_status(true);
     printf(".SH EXAMPLES\nWhere the memory of one simulated server goes:\n.PP\n.nf\n"
            "    pagesim run preset:azure\\-conv \\-\\-num\\-gpu\\-blocks\\-override 4000\n.fi\n.PP\n"
            "Policies and block sizes over all cores, with plots:\n.PP\n.nf\n"
