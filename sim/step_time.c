@@ -69,15 +69,20 @@ uint64_t host_copy_ns(uint64_t bytes)
     return bytes > 0 ? bytes / 55 + 16000 : 0; /* 55 GB/s are 55 bytes a nanosecond */
 }
 
+static double linear_us(const struct step_time_linear *m, const struct step_work *work)
+{
+    double compute_us = (double)(work->decode_seqs + work->prefill_tokens) * m->token_us +
+                        (double)work->logit_seqs * m->logit_us;
+    return m->layers_us + (compute_us > m->weights_us ? compute_us : m->weights_us) +
+           (double)work->decode_context_tokens * m->context_token_us +
+           (double)work->prefill_pairs * m->pair_us;
+}
+
 uint64_t step_time_ns(const struct step_time *model, const struct step_work *work)
 {
     if (model->kind == STEP_TIME_UNIT) return model->step_ns;
-    const struct step_time_linear *m = &model->linear;
-    double compute_us = (double)(work->decode_seqs + work->prefill_tokens) * m->token_us +
-                        (double)work->logit_seqs * m->logit_us;
-    double us = m->layers_us + (compute_us > m->weights_us ? compute_us : m->weights_us) +
-                (double)work->decode_context_tokens * m->context_token_us +
-                (double)work->prefill_pairs * m->pair_us;
+    double us = model->kind == STEP_TIME_LINEAR ? linear_us(&model->linear, work)
+                                                : roofline_us(&model->roofline, work);
     double ns = us * 1000.0 + 0.5;
     if (!(ns >= 1)) return 1;
     return ns >= 4611686018427387904.0 ? (uint64_t)1 << 62 : (uint64_t)ns;

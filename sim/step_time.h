@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "sim/roofline.h"
 #include "workloads/err.h"
 
 /* What one step does, summed over its sequences. */
@@ -16,7 +17,7 @@ struct step_work {
     uint64_t logit_seqs;            /* sequences that yield an output token */
 };
 
-enum step_time_kind { STEP_TIME_UNIT, STEP_TIME_LINEAR };
+enum step_time_kind { STEP_TIME_UNIT, STEP_TIME_LINEAR, STEP_TIME_ROOFLINE };
 
 /* T = L*t_layer + max(W/BW, flops/F + head_flops/F_head) + kv_bytes/BW_kv + attention_flops/F_att:
  * the `simple` form fitted to steps of Llama-3 shapes measured on an H200 (docs/step-time.md). */
@@ -33,6 +34,7 @@ struct step_time {
     enum step_time_kind kind;
     uint64_t step_ns; /* unit: every step takes this long, > 0 */
     struct step_time_linear linear;
+    struct roofline roofline;
 };
 
 /* The built-in coefficients. shape: "8b" or "70b/8"; dtypes: weights and KV, "bf16-bf16", "fp8-bf16",

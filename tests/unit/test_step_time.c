@@ -133,30 +133,27 @@ static double quantile(const double *sorted, size_t n, double share)
     return sorted[low] + (at - (double)low) * (sorted[low + 1] - sorted[low]);
 }
 
-static size_t read_errors(const struct stated *s, int kind, double *errors, size_t max)
+/* Adds the errors in percent of a model on the measured steps of one kind; NULL for kv: of either type. */
+static size_t read_errors(const struct step_time *model, const char *of_shape, const char *of_weights,
+                          const char *of_kv, int kind, double *errors, size_t n, size_t max)
 {
     char line[200], shape[16], weights[8], kv[8], name[24];
     unsigned block, batch, context, prefill;
     double us;
-    size_t n = 0;
-    char dtypes[20];
-    snprintf(dtypes, sizeof dtypes, "%s-%s", s->weights, s->kv);
-    struct step_time model = linear(s->shape, dtypes);
     FILE *in = fopen(STEPS_CSV, "r");
     assert_non_null(in);
     while (fgets(line, sizeof line, in)) {
         if (sscanf(line, "%15[^,],%7[^,],%7[^,],%u,%23[^,],%u,%u,%u,%lf", shape, weights, kv, &block, name,
                    &batch, &context, &prefill, &us) != 9 ||
-            strcmp(shape, s->shape) != 0 || strcmp(weights, s->weights) != 0 || strcmp(kv, s->kv) != 0 ||
+            strcmp(shape, of_shape) != 0 || strcmp(weights, of_weights) != 0 || strcmp(kv, of_kv) != 0 ||
             kind_of(name) != kind) {
             continue;
         }
         assert_true(n < max);
         struct step_work work = work_of(kind, batch, context, prefill);
-        errors[n++] = fabs((double)step_time_ns(&model, &work) / 1000 / us - 1) * 100;
+        errors[n++] = fabs((double)step_time_ns(model, &work) / 1000 / us - 1) * 100;
     }
     fclose(in);
-    qsort(errors, n, sizeof *errors, compare);
     return n;
 }
 
@@ -167,13 +164,124 @@ static void linear__measured_steps__errors_as_stated(void **state)
     for (size_t i = 0; i < sizeof stated / sizeof stated[0]; i++) {
         for (int kind = 0; kind < KINDS; kind++) {
             double errors[64];
-            size_t n = read_errors(&stated[i], kind, errors, 64);
+            char dtypes[20];
+            snprintf(dtypes, sizeof dtypes, "%s-%s", stated[i].weights, stated[i].kv);
+            struct step_time model = linear(stated[i].shape, dtypes);
+            size_t n = read_errors(&model, stated[i].shape, stated[i].weights, stated[i].kv, kind, errors, 0, 64);
             check_u64_eq(n, rows[kind]);
+            qsort(errors, n, sizeof *errors, compare);
             /* Stated to one decimal. */
             check_f64_near(quantile(errors, n, 0.5), stated[i].median[kind], 0.051);
             check_f64_near(quantile(errors, n, 0.95), stated[i].p95[kind], 0.051);
         }
     }
+}
+
+/* --- roofline ---------------------------------------------------------------------------------- */
+
+/* Llama-3-8B on one GPU, and one eighth of Llama-3-70B: layers, hidden, MLP width, query and KV heads, vocabulary. */
+static struct step_time roofline(bool one_eighth, bool fp8_weights, bool fp8_kv)
+{
+    double layers = one_eighth ? 80 : 32, hidden = one_eighth ? 8192 : 4096, mlp = one_eighth ? 3584 : 14336;
+    double queries = one_eighth ? 8 : 32, heads = one_eighth ? 1 : 8, vocabulary = one_eighth ? 16032 : 128256;
+    const struct roofline_shape shape = {
+        .layers = layers,
+        .hidden = hidden,
+        .intermediate = mlp,
+        .q_width = queries * 128,
+        .kv_width = heads * 128,
+        .dense_parameters = layers * (hidden * (queries + 2 * heads) * 128 + queries * 128 * hidden + 3 * hidden * mlp),
+        .head_parameters = vocabulary * hidden,
+        .weight_bytes = fp8_weights ? 1 : 2,
+        .attended_width = layers * queries * 128,
+        .kv_bytes = layers * heads * 256 * (fp8_kv ? 1 : 2),
+        .fp8_compute = fp8_weights,
+        .fp8_kv = fp8_kv,
+    };
+    const struct roofline_scale h200 = {1, 1, 1};
+    struct step_time model = {.kind = STEP_TIME_ROOFLINE};
+    roofline_init(&model.roofline, &shape, &h200);
+    return model;
+}
+
+/* What the description of the fit states for the steps of both shapes together (`smooth`), in
+ * percent: given to 0.01, of coefficients that are themselves rounded. */
+static const struct {
+    bool fp8_weights;
+    size_t rows[KINDS];
+    double median[KINDS], p95[KINDS], max[KINDS];
+} SMOOTH[] = {
+    {false, {52, 14, 12}, {1.83, 1.96, 5.16}, {5.83, 6.76, 9.11}, {8.49, 6.89, 10.09}},
+    {true, {78, 21, 18}, {2.73, 1.65, 4.28}, {11.70, 5.70, 9.44}, {15.54, 6.55, 9.97}},
+};
+
+static void roofline__measured_steps__errors_as_stated(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof SMOOTH / sizeof SMOOTH[0]; i++) {
+        for (int kind = 0; kind < KINDS; kind++) {
+            double errors[100];
+            size_t n = 0;
+            for (int eighth = 0; eighth < 2; eighth++) {
+                for (int fp8_kv = 0; fp8_kv < 2; fp8_kv++) {
+                    struct step_time model = roofline(eighth, SMOOTH[i].fp8_weights, fp8_kv);
+                    n = read_errors(&model, eighth ? "70b/8" : "8b", SMOOTH[i].fp8_weights ? "fp8" : "bf16",
+                                    fp8_kv ? "fp8" : "bf16", kind, errors, n, 100);
+                }
+            }
+            qsort(errors, n, sizeof *errors, compare);
+            check_u64_eq(n, SMOOTH[i].rows[kind]);
+            check_f64_near(quantile(errors, n, 0.5), SMOOTH[i].median[kind], 0.02);
+            check_f64_near(quantile(errors, n, 0.95), SMOOTH[i].p95[kind], 0.02);
+            check_f64_near(errors[n - 1], SMOOTH[i].max[kind], 0.02);
+        }
+    }
+}
+
+/* A layer of 8 experts of 1,000 parameters, 2 a token: one token reads 2/8 of them, two tokens 1 - (6/8)^2 = 7/16,
+ * many all. */
+static void roofline__experts__are_read_as_far_as_tokens_reach_them(void **state)
+{
+    (void)state;
+    const struct roofline_shape shape = {
+        .expert_parameters = 8000000000.0, .experts = 8, .experts_per_token = 2, .weight_bytes = 2};
+    const struct roofline_scale h200 = {1, 1, 1};
+    struct roofline model;
+    roofline_init(&model, &shape, &h200);
+    model.token_us = 0; /* arithmetic apart */
+    const double all_us = 16000000000.0 / 4247895;
+    const struct step_work one = {.decode_seqs = 1}, two = {.decode_seqs = 2}, many = {.prefill_tokens = 1000000};
+    check_f64_near(roofline_us(&model, &one), all_us / 4, 1e-6);
+    check_f64_near(roofline_us(&model, &two), all_us * 7 / 16, 1e-6);
+    check_f64_near(roofline_us(&model, &many), all_us, 1e-6);
+}
+
+/* Half the layers see 1,000 tokens: a context of 3,000 is read as 3,000 there and 1,000 here. */
+static void roofline__sliding_layers__read_at_most_their_window(void **state)
+{
+    (void)state;
+    const struct roofline_shape shape = {.kv_bytes = 1024, .window_kv_bytes = 1024, .window_tokens = 1000};
+    const struct roofline_scale half = {0.5, 1, 1};
+    struct roofline model;
+    roofline_init(&model, &shape, &half);
+    const struct step_work work = {.decode_seqs = 4, .decode_context_tokens = 12000};
+    check_f64_near(roofline_us(&model, &work), (12000 + 4000) * 1024.0 / (4423416 * 0.5), 1e-6);
+}
+
+static void roofline__absurd_work__stays_in_range(void **state)
+{
+    (void)state;
+    struct step_time model = roofline(true, true, true);
+    const struct step_work much = {.decode_seqs = UINT64_MAX, .decode_context_tokens = UINT64_MAX,
+                                   .prefill_tokens = UINT64_MAX, .prefill_pairs = ~(unsigned __int128)0,
+                                   .logit_seqs = UINT64_MAX};
+    const struct step_work nothing = {0};
+    check_u64_eq(step_time_ns(&model, &much), (uint64_t)1 << 62);
+    assert_true(step_time_ns(&model, &nothing) > 0);
+    const struct roofline_shape empty = {0};
+    const struct roofline_scale h200 = {1, 1, 1};
+    roofline_init(&model.roofline, &empty, &h200);
+    check_u64_eq(step_time_ns(&model, &nothing), 1);
 }
 
 int main(void)
@@ -185,6 +293,10 @@ int main(void)
         cmocka_unit_test(linear__not_measured__is_refused),
         cmocka_unit_test(linear__absurd_work__stays_in_range),
         cmocka_unit_test(linear__measured_steps__errors_as_stated),
+        cmocka_unit_test(roofline__measured_steps__errors_as_stated),
+        cmocka_unit_test(roofline__experts__are_read_as_far_as_tokens_reach_them),
+        cmocka_unit_test(roofline__sliding_layers__read_at_most_their_window),
+        cmocka_unit_test(roofline__absurd_work__stays_in_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }
