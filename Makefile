@@ -76,7 +76,7 @@ endif
 
 .SECONDARY:
 .DELETE_ON_ERROR:
-.PHONY: all man test check demo repro bench asan install uninstall clean help tests FORCE
+.PHONY: all man test check demo repro block-size bench asan install uninstall clean help tests FORCE
 
 all: $(PROGRAM)
 
@@ -156,6 +156,10 @@ demo: $(PROGRAM)
 repro: $(PROGRAM)
 	@sh scripts/repro/repro.sh $(PROGRAM) build/repro
 
+# The tables and plots of docs/block-size.md; fails when the page has others.
+block-size: $(PROGRAM)
+	@sh scripts/block_size/block_size.sh $(PROGRAM) build/block_size $(if $(UPDATE),--update)
+
 bench: $(PROGRAM)
 	@$(PROGRAM) bench
 
@@ -191,6 +195,7 @@ help:
 	@echo 'make asan        the same under the address and undefined-behaviour sanitizers'
 	@echo 'make demo        the main job: policies x block sizes, tables and plots in build/demo/'
 	@echo 'make repro       regenerates published figures in build/repro/'
+	@echo 'make block-size  tables and plots of docs/block-size.md in build/block_size/; UPDATE=1 puts them there'
 	@echo 'make bench       the benchmark of the project itself'
 	@echo 'make man         manual pages and completion for bash'
 	@echo 'make install     PREFIX=/usr/local, DESTDIR='
