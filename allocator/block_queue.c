@@ -2,51 +2,88 @@
 
 #include <assert.h>
 
+#include "allocator/reserve.h"
 #include "allocator/vm_area.h"
 
-/* Links are stored as the distance from the neighbour in number order, so that zeroed memory *is* the queue
+/* The free queue is an array, so that what will be evicted next is known ahead and can be fetched. Entries and the
+ * blocks' places in it are stored as distances from where they are at the start, so that zeroed memory *is* the queue
  * 1, 2, ..., blocks, and a pool of which little is used costs little. Arithmetic is modulo 2^32. */
 
-static kv_block next_of(const struct block_queue *queue, kv_block block)
+static uint32_t place_at(const struct block_queue *queue, uint64_t position)
 {
-    return queue->nodes[block].next + block + 1;
+    return (uint32_t)(position & (queue->capacity - 1));
 }
 
-static kv_block prev_of(const struct block_queue *queue, kv_block block)
+/* The block at a position, 0: a hole. */
+static kv_block block_at(const struct block_queue *queue, uint64_t position)
 {
-    return queue->nodes[block].prev + block - 1;
+    uint32_t place = place_at(queue, position);
+    return queue->ring[place] + place + 1;
 }
 
-static void link_pair(struct block_queue *queue, kv_block a, kv_block b)
+static void put_at(struct block_queue *queue, uint64_t position, kv_block block)
 {
-    queue->nodes[a].next = b - a - 1;
-    queue->nodes[b].prev = a - b + 1;
+    uint32_t place = place_at(queue, position);
+    queue->ring[place] = block - place - 1;
+    queue->nodes[block].place = place - block + 1;
 }
 
-static void insert_after(struct block_queue *queue, kv_block at, kv_block block)
+/* Moves the blocks together at the head. Half the ring is holes when it is full, so that this is rare. */
+static void close_holes(struct block_queue *queue)
 {
-    kv_block next = next_of(queue, at);
-    link_pair(queue, at, block);
-    link_pair(queue, block, next);
+    uint64_t to = queue->head;
+    for (uint64_t from = queue->head; from != queue->tail; from++) {
+        kv_block block = block_at(queue, from);
+        if (block != 0)
+            put_at(queue, to++, block);
+    }
+    queue->tail = to;
+}
+
+static void push_tail(struct block_queue *queue, kv_block block)
+{
+    if (queue->tail - queue->head == queue->capacity)
+        close_holes(queue);
+    put_at(queue, queue->tail++, block);
+}
+
+static void push_head(struct block_queue *queue, kv_block block)
+{
+    if (queue->tail - queue->head == queue->capacity)
+        close_holes(queue);
+    put_at(queue, --queue->head, block);
+}
+
+/* The first block, which leaves the queue; 0: it is empty. */
+static kv_block pop_head(struct block_queue *queue)
+{
+    kv_block block = 0;
+    while (queue->head != queue->tail && block == 0)
+        block = block_at(queue, queue->head++);
+    return block;
+}
+
+static void take_out(struct block_queue *queue, kv_block block)
+{
+    uint32_t place = queue->nodes[block].place + block - 1;
+    queue->ring[place] = 0 - place - 1;
 }
 
 bool block_queue_init(struct block_queue *queue, uint32_t blocks, bool unkeyed_to_head,
                       const struct kv_observer *observer)
 {
     assert(blocks > 0 && blocks <= BLOCK_INDEX_BLOCKS_MAX);
-    *queue = (struct block_queue){ .blocks = blocks, .free_blocks = blocks,
+    *queue = (struct block_queue){ .blocks = blocks, .free_blocks = blocks, .tail = blocks,
+                                   .capacity = reserve_pow2_ceil(2 * (uint64_t)blocks),
                                    .unkeyed_to_head = unkeyed_to_head };
     if (observer != NULL)
         queue->observer = *observer;
-    queue->nodes = vm_area_map((uint64_t)blocks + 1, sizeof *queue->nodes);
-    if (queue->nodes == NULL)
-        return false;
-    if (!block_index_init(&queue->index, queue->nodes, blocks)) {
-        block_queue_release(queue);
-        return false;
-    }
-    link_pair(queue, blocks, 0);
-    return true;
+    queue->nodes = vm_area_map_dense((uint64_t)blocks + 1, sizeof *queue->nodes);
+    queue->ring = vm_area_map_dense(queue->capacity, sizeof *queue->ring);
+    if (queue->nodes != NULL && queue->ring != NULL && block_index_init(&queue->index, queue->nodes, blocks))
+        return true;
+    block_queue_release(queue);
+    return false;
 }
 
 bool block_queue_use_order(struct block_queue *queue, const struct kv_eviction_ops *ops)
@@ -61,80 +98,94 @@ void block_queue_release(struct block_queue *queue)
     if (queue->order != NULL)
         queue->order->ops->destroy(queue->order);
     queue->order = NULL;
-    if (queue->index.slots != NULL)
+    if (queue->index.buckets != NULL)
         block_index_release(&queue->index);
     vm_area_unmap(queue->nodes, (uint64_t)queue->blocks + 1, sizeof *queue->nodes);
+    vm_area_unmap(queue->ring, queue->capacity, sizeof *queue->ring);
     queue->nodes = NULL;
+    queue->ring = NULL;
 }
 
-#define PREFETCH_AHEAD 12u
+/* What a loop touches is asked for so many rounds before: blocks, then the buckets of their keys. */
+enum { BLOCKS_AHEAD = 24, BUCKETS_AHEAD = 12 };
 
-static void evict(struct block_queue *queue, kv_block block)
+/* The counts after `blocks` unheld blocks lost their keys, `distinct` of which nobody else carries. */
+static void count_evicted(struct block_queue *queue, uint32_t blocks, uint32_t distinct)
 {
-    queue->distinct_keys -= queue->nodes[block].twin_next == block;
-    block_index_remove(&queue->index, block);
-    queue->cached_blocks--;
-    queue->keyed_blocks--;
-    queue->generation++;
-    if (queue->observer.evicted != NULL)
-        queue->observer.evicted(queue->observer.context, block, queue->nodes[block].key);
+    queue->cached_blocks -= blocks;
+    queue->keyed_blocks -= blocks;
+    queue->distinct_keys -= distinct;
+    queue->generation += blocks;
 }
 
 /* Blocks without a key are in the queue, those with one in the order. */
 static void take_in_order(struct block_queue *queue, kv_block *out, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        kv_block block = next_of(queue, 0);
-        if (block != 0) {
-            link_pair(queue, 0, next_of(queue, block));
-        } else {
+        kv_block block = pop_head(queue);
+        if (block == 0) {
             block = queue->order->ops->evict(queue->order) + 1;
-            evict(queue, block);
+            count_evicted(queue, 1, block_index_remove(&queue->index, block));
+            if (queue->observer.evicted != NULL)
+                queue->observer.evicted(queue->observer.context, block, queue->nodes[block].key);
         }
         queue->nodes[block].refs = 1;
         out[i] = block;
     }
-    queue->free_blocks -= count;
 }
 
 void block_queue_take(struct block_queue *queue, kv_block *out, uint32_t count)
 {
     assert(count <= queue->free_blocks);
-    if (count == 0)
-        return;
+    queue->free_blocks -= count;
     if (queue->order != NULL) {
         take_in_order(queue, out, count);
         return;
     }
-    /* Evicting a block looks its key up. A second walk runs ahead and has these slots on their way. */
-    kv_block block = next_of(queue, 0), ahead = block;
-    uint32_t announced = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        for (; announced < count && announced < i + PREFETCH_AHEAD; announced++) {
-            block_index_prefetch_slot(&queue->index, queue->nodes[ahead].key);
-            ahead = next_of(queue, ahead);
-            __builtin_prefetch(&queue->nodes[ahead]);
+    const struct block_queue q = *queue; /* a copy, which no write through a pointer can change */
+    uint64_t head = q.head;
+    uint32_t evicted = 0, distinct = 0;
+    for (uint32_t i = 0; i < count; head++) {
+        /* Also beyond the present call: whoever takes next finds it there. */
+        if (q.tail - head > BLOCKS_AHEAD) {
+            __builtin_prefetch(&q.nodes[block_at(&q, head + BLOCKS_AHEAD)]);
+            block_index_prefetch_bucket(&q.index, q.nodes[block_at(&q, head + BUCKETS_AHEAD)].key);
         }
-        struct keyed_block *node = &queue->nodes[block];
-        kv_block next = next_of(queue, block);
+        kv_block block = block_at(&q, head);
+        struct keyed_block *node = &q.nodes[block];
+        if (block == 0)
+            continue;
         node->refs = 1;
-        if ((node->flags & BLOCK_KEYED) != 0)
-            evict(queue, block);
-        out[i] = block;
-        block = next;
+        out[i++] = block;
+        if ((node->flags & BLOCK_KEYED) == 0)
+            continue;
+        evicted++;
+        distinct += block_index_remove(&q.index, block);
+        if (q.observer.evicted != NULL)
+            q.observer.evicted(q.observer.context, block, node->key);
     }
-    link_pair(queue, 0, block);
-    queue->free_blocks -= count;
+    queue->head = head;
+    count_evicted(queue, evicted, distinct);
+}
+
+/* Of the blocks from number i on, those that have just been freed without a key go to the head, the last foremost. */
+static void give_to_head(struct block_queue *queue, const kv_block *blocks, uint32_t i, uint32_t count)
+{
+    for (; i < count; i++) {
+        const struct keyed_block *node = &queue->nodes[blocks[i]];
+        if (blocks[i] != 0 && node->refs == 0 && (node->flags & BLOCK_KEYED) == 0)
+            push_head(queue, blocks[i]);
+    }
 }
 
 void block_queue_give(struct block_queue *queue, const kv_block *blocks, uint32_t count)
 {
-    kv_block head_group = 0; /* the last block put at the head by this call */
+    uint32_t first_for_head = count;
     for (uint32_t i = count; i-- > 0;) {
         kv_block block = blocks[i];
         struct keyed_block *node = &queue->nodes[block];
-        if (i >= PREFETCH_AHEAD)
-            __builtin_prefetch(&queue->nodes[blocks[i - PREFETCH_AHEAD]]);
+        if (i >= BLOCKS_AHEAD)
+            __builtin_prefetch(&queue->nodes[blocks[i - BLOCKS_AHEAD]]);
         if (block == 0)
             continue;
         assert(node->refs > 0);
@@ -143,15 +194,14 @@ void block_queue_give(struct block_queue *queue, const kv_block *blocks, uint32_
         queue->free_blocks++;
         bool keyed = (node->flags & BLOCK_KEYED) != 0;
         queue->cached_blocks += keyed;
-        if (keyed && queue->order != NULL) {
+        if (keyed && queue->order != NULL)
             queue->order->ops->give(queue->order, block - 1);
-        } else if (keyed || !queue->unkeyed_to_head) {
-            insert_after(queue, prev_of(queue, 0), block);
-        } else {
-            insert_after(queue, head_group, block);
-            head_group = block;
-        }
+        else if (keyed || !queue->unkeyed_to_head)
+            push_tail(queue, block);
+        else
+            first_for_head = i;
     }
+    give_to_head(queue, blocks, first_for_head, count);
 }
 
 void block_queue_hold(struct block_queue *queue, kv_block block)
@@ -163,7 +213,7 @@ void block_queue_hold(struct block_queue *queue, kv_block block)
     if (keyed && queue->order != NULL)
         queue->order->ops->take(queue->order, block - 1);
     else
-        link_pair(queue, prev_of(queue, block), next_of(queue, block));
+        take_out(queue, block);
     queue->free_blocks--;
     queue->cached_blocks -= keyed;
 }
@@ -179,37 +229,34 @@ static void tell_order(struct block_queue *queue, kv_block block, uint64_t key, 
         order->ops->insert(order, block - 1, &content);
 }
 
-static void give_key(struct block_queue *queue, kv_block block, uint64_t key, kv_block parent, uint32_t depth)
-{
-    const struct keyed_block *node = &queue->nodes[block];
-    assert(node->refs > 0);
-    if ((node->flags & BLOCK_KEYED) != 0)
-        return; /* shared after a fork, and the other sequence was first */
-    block_index_add(&queue->index, block, key);
-    bool distinct = node->twin_next == block;
-    queue->distinct_keys += distinct;
-    queue->duplicate_keys += !distinct;
-    queue->keyed_blocks++;
-    queue->generation++;
-    if (queue->order != NULL)
-        tell_order(queue, block, key, parent, depth);
-}
-
 void block_queue_set_keys(struct block_queue *queue, const kv_block *blocks, const uint64_t *keys,
                           uint32_t count, uint32_t first)
 {
-    for (uint32_t i = 0; i < count && i < PREFETCH_AHEAD; i++)
-        block_index_prefetch_slot(&queue->index, keys[i]);
+    const struct block_index index = queue->index; /* a copy, which no write through a pointer can change */
+    uint32_t given = 0, distinct = 0;
+    for (uint32_t i = 1; i < count && i < BUCKETS_AHEAD; i++)
+        block_index_prefetch_bucket(&index, keys[i]);
     for (uint32_t i = 0; i < count; i++) {
-        if (i + PREFETCH_AHEAD < count)
-            block_index_prefetch_slot(&queue->index, keys[i + PREFETCH_AHEAD]);
-        give_key(queue, blocks[i], keys[i], i > 0 || first > 0 ? blocks[(int64_t)i - 1] : 0, first + i);
+        if (count - i > BUCKETS_AHEAD)
+            block_index_prefetch_bucket(&index, keys[i + BUCKETS_AHEAD]);
+        const struct keyed_block *node = &index.blocks[blocks[i]];
+        assert(node->refs > 0);
+        if ((node->flags & BLOCK_KEYED) != 0)
+            continue; /* shared after a fork, and the other sequence was first */
+        given++;
+        distinct += block_index_add(&index, blocks[i], keys[i]);
+        if (queue->order != NULL)
+            tell_order(queue, blocks[i], keys[i], i > 0 || first > 0 ? blocks[(int64_t)i - 1] : 0, first + i);
     }
+    queue->distinct_keys += distinct;
+    queue->duplicate_keys += given - distinct;
+    queue->keyed_blocks += given;
+    queue->generation += given;
 }
 
 void block_queue_set_key(struct block_queue *queue, kv_block block, uint64_t key)
 {
-    give_key(queue, block, key, 0, 0);
+    block_queue_set_keys(queue, &block, &key, 1, 0);
 }
 
 /* One batch: all slots are requested from memory before the first is used, then all blocks. */
@@ -217,7 +264,7 @@ static uint32_t find_batch(const struct block_queue *queue, const uint64_t *keys
                            kv_block *out, uint32_t *unheld)
 {
     for (uint32_t i = 0; i < count; i++)
-        block_index_prefetch_slot(&queue->index, keys[i]);
+        block_index_prefetch_bucket(&queue->index, keys[i]);
     for (uint32_t i = 0; i < count; i++)
         block_index_prefetch_block(&queue->index, keys[i]);
     for (uint32_t i = 0; i < count; i++) {
@@ -249,9 +296,14 @@ uint32_t block_queue_find_chain(const struct block_queue *queue, const uint64_t 
 uint64_t block_queue_list(const struct block_queue *queue, kv_block *out, uint64_t cap)
 {
     uint64_t n = 0;
-    for (kv_block block = next_of(queue, 0); block != 0; block = next_of(queue, block), n++)
+    for (uint64_t at = queue->head; at != queue->tail; at++) {
+        kv_block block = block_at(queue, at);
+        if (block == 0)
+            continue;
         if (n < cap)
             out[n] = block;
+        n++;
+    }
     for (kv_block block = 1; queue->order != NULL && block <= queue->blocks; block++) {
         if (queue->nodes[block].refs > 0 || (queue->nodes[block].flags & BLOCK_KEYED) == 0)
             continue;
@@ -262,14 +314,19 @@ uint64_t block_queue_list(const struct block_queue *queue, kv_block *out, uint64
     return n;
 }
 
-static const char *check_links(const struct block_queue *queue)
+static const char *check_ring(const struct block_queue *queue)
 {
     uint64_t length = 0, cached = 0;
-    for (kv_block block = next_of(queue, 0); block != 0; block = next_of(queue, block)) {
+    if (queue->tail - queue->head > queue->capacity)
+        return "block queue: more entries than places";
+    for (uint64_t at = queue->head; at != queue->tail; at++) {
+        kv_block block = block_at(queue, at);
+        if (block == 0)
+            continue;
         if (block > queue->blocks || ++length > queue->free_blocks)
-            return "block queue: longer than the count of free blocks, or a link leads nowhere";
-        if (prev_of(queue, next_of(queue, block)) != block)
-            return "block queue: a back link is wrong";
+            return "block queue: longer than the count of free blocks, or an entry is no block";
+        if (queue->nodes[block].place + block - 1 != place_at(queue, at))
+            return "block queue: a block does not know its place";
         if (queue->nodes[block].refs != 0)
             return "block queue: a queued block is held";
         cached += (queue->nodes[block].flags & BLOCK_KEYED) != 0;
@@ -287,7 +344,7 @@ static const char *check_links(const struct block_queue *queue)
 
 const char *block_queue_check(const struct block_queue *queue)
 {
-    const char *wrong = check_links(queue);
+    const char *wrong = check_ring(queue);
     if (wrong == NULL && queue->order != NULL && queue->order->ops->check != NULL)
         wrong = queue->order->ops->check(queue->order);
     uint64_t unheld = 0, keyed = 0, indexed = 0;

@@ -1,5 +1,4 @@
-/* The pool of a caching policy: a doubly linked free queue with keyed blocks in it, reference counts, and
- * the index of keys. Blocks are numbered 1 .. blocks; at the start the queue is 1, 2, ..., blocks. A block
+/* The pool of a caching policy: a free queue with keyed blocks in it, reference counts, and the index of keys. Blocks are numbered 1 .. blocks; at the start the queue is 1, 2, ..., blocks. A block
  * is in the queue exactly when nobody holds it; it keeps its key there until it is popped.
  *
  * With an eviction order beside the queue, blocks that nobody holds and that have a key are in the order instead.
@@ -12,8 +11,11 @@
 #include "allocator/kv_policy.h"
 
 struct block_queue {
-    struct keyed_block *nodes; /* [blocks + 1]; node 0 is the sentinel before the head and after the tail */
+    struct keyed_block *nodes; /* [blocks + 1]; node 0 is the null block's */
     struct block_index index;
+    uint32_t *ring;      /* [capacity] the free queue with holes where blocks were taken out of its middle */
+    uint64_t capacity;   /* power of two */
+    uint64_t head, tail; /* positions, modulo 2^64; place in the ring = position & (capacity - 1) */
     uint32_t blocks;
     uint32_t free_blocks;   /* in the queue, keyed ones included */
     uint32_t cached_blocks; /* of these, with a key */

@@ -98,7 +98,12 @@ static void index__keys_0_and_max__are_keys_like_others(void **state)
 
 enum { BLOCKS = 40 };
 
-/* Keys that collide in the low bits on purpose: runs that wrap around the end and deletions inside them. */
+/* Keys of few buckets and few tags: full buckets, more keys than fit in one, tags that are alike. */
+static uint64_t colliding_key(void)
+{
+    return draw(3) << 56 | draw(4) << 40 | (30 + draw(3));
+}
+
 static void index__random_script__agrees_with_lists(void **state)
 {
     (void)state;
@@ -113,11 +118,11 @@ static void index__random_script__agrees_with_lists(void **state)
             block_index_remove(&index, block);
             when[block] = 0;
         } else {
-            key_of[block] = draw(3) << 40 | (120 + draw(12));
+            key_of[block] = colliding_key();
             when[block] = step;
             block_index_add(&index, block, key_of[block]);
         }
-        uint64_t key = draw(3) << 40 | (120 + draw(12));
+        uint64_t key = colliding_key();
         kv_block expected = KV_BLOCK_NONE;
         for (kv_block b = 1; b <= BLOCKS; b++)
             if (when[b] != 0 && key_of[b] == key && (expected == KV_BLOCK_NONE || when[b] < when[expected]))
@@ -205,6 +210,42 @@ static void queue__hit_in_the_middle__leaves_it_and_keeps_its_key(void **state)
     block_queue_release(&queue);
 }
 
+enum { QUEUED = 24 };
+
+/* The free queue as a list: blocks are taken off its head, out of its middle, and come back at its tail. */
+static void queue__random_script__agrees_with_a_list(void **state)
+{
+    (void)state;
+    struct block_queue queue;
+    kv_block model[QUEUED], list[QUEUED], held[QUEUED];
+    uint32_t queued = QUEUED, holding = 0;
+    random_state = 5;
+    for (kv_block i = 0; i < QUEUED; i++)
+        model[i] = i + 1;
+    assert_true(block_queue_init(&queue, QUEUED, false, NULL));
+    for (int step = 0; step < 20000; step++) {
+        uint32_t at = (uint32_t)draw(QUEUED), take = (uint32_t)draw(4);
+        if (at < queued && draw(2) == 0) {
+            block_queue_hold(&queue, model[at]);
+            held[holding++] = model[at];
+            memmove(model + at, model + at + 1, (--queued - at) * sizeof *model);
+        } else if (take <= queued && draw(3) == 0) {
+            block_queue_take(&queue, held + holding, take);
+            check_queue(take, held + holding, model, take);
+            holding += take;
+            memmove(model, model + take, (queued -= take) * sizeof *model);
+        } else if (holding > 0) {
+            at = (uint32_t)draw(holding);
+            block_queue_give(&queue, &held[at], 1);
+            model[queued++] = held[at];
+            held[at] = held[--holding];
+        }
+        check_queue(block_queue_list(&queue, list, QUEUED), list, model, queued);
+        assert_null(block_queue_check(&queue));
+    }
+    block_queue_release(&queue);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +257,7 @@ int main(void)
         cmocka_unit_test(queue__rules_2026_08__unkeyed_to_the_head_keyed_to_the_tail),
         cmocka_unit_test(queue__rules_2026_04__all_to_the_tail),
         cmocka_unit_test(queue__hit_in_the_middle__leaves_it_and_keeps_its_key),
+        cmocka_unit_test(queue__random_script__agrees_with_a_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }
