@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/command.h"
+#include "sim/counterfactual.h"
 #include "sim/plots.h"
 #include "sim/replay.h"
 #include "sim/report.h"
@@ -20,6 +21,7 @@ struct job {
     struct run_logs logs;
     struct outfile *steps_file;
     struct step_writer steps;
+    struct refusal_watch watch;
     struct result result;
 };
 
@@ -66,6 +68,20 @@ static int write_snapshot(const struct job *job, struct err *err)
     return run_snapshot_write(job->options.device_snapshot, pool_bytes, err);
 }
 
+static int explain(struct job *job, const struct trace_facts *facts, struct err *err)
+{
+    const struct options *o = &job->options;
+    struct explained_run run = {
+        .set = job->set,
+        .options = o,
+        .source = job->source,
+        .facts = facts,
+        .watch = &job->watch,
+        .boundary_bytes = o->explain_boundary == OPT_UNSET ? 0 : o->explain_boundary,
+    };
+    return o->explain_refusal ? counterfactual_run(&job->result, &run, err) : 0;
+}
+
 static int simulate(struct job *job, struct err *err)
 {
     const struct options *o = &job->options;
@@ -80,12 +96,14 @@ static int simulate(struct job *job, struct err *err)
     run_logs_hook(&job->logs, &extras.hooks);
     extras.hooks.context = &job->logs;
     extras.hooks.step_context = job;
+    extras.watch = o->explain_refusal ? &job->watch : NULL;
     if (simulation_run(&job->result, job->set, o, job->source, &facts, &extras, err)) return -1;
     struct outfile *steps = job->steps_file;
     job->steps_file = NULL;
     if (steps && outfile_commit(steps, err)) return -1;
     if (run_logs_commit(&job->logs, err)) return -1;
     if (o->device_snapshot && write_snapshot(job, err)) return -1;
+    if (explain(job, &facts, err)) return -1;
     return o->plot ? plots_timeline(o->plot, o->timeline, o->trace, err) : 0;
 }
 
@@ -99,6 +117,22 @@ static int check_plot(const struct options *o, struct err *err)
     return plots_check(o->plot, err);
 }
 
+/* The same run has to be made again and again. */
+static int check_explain(struct job *job, struct err *err)
+{
+    const struct options *o = &job->options;
+    job->watch.request = UINT64_MAX;
+    if (!o->explain_refusal) return 0;
+    if (job->replay.set) {
+        return err_set(err, ERR_USAGE, "--explain-refusal: found --case, whose runs have no refusals, expected a trace");
+    }
+    if (!wl_can_rewind(job->source)) {
+        return err_set(err, ERR_USAGE, "--explain-refusal: %s can be read only once, expected a file",
+                       wl_name(job->source));
+    }
+    return counterfactual_parse(o->explain_refusal, &job->watch.number, err);
+}
+
 static int print(struct job *job, struct err *err)
 {
     const struct options *o = &job->options;
@@ -108,6 +142,7 @@ static int print(struct job *job, struct err *err)
     if (o->steps && strcmp(o->steps, "-") == 0) return status; /* the step lines are the output */
     if (o->json) result_write_json(&job->result, stdout);
     else report_table(&job->result, stdout);
+    if (!o->json && o->explain_refusal) counterfactual_table(&job->result, stdout);
     return status;
 }
 
@@ -124,7 +159,8 @@ static int prepare(struct job *job, struct err *err)
         return -1;
     }
     options_wl(&job->options, &how);
-    return wl_open(job->options.trace, &how, job->options.seed, &job->source, err);
+    if (wl_open(job->options.trace, &how, job->options.seed, &job->source, err)) return -1;
+    return check_explain(job, err);
 }
 
 static int run(const struct optset *set, int argc, char **argv, struct err *err)

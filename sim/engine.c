@@ -245,6 +245,7 @@ struct engine *engine_create(const struct engine_config *config, struct err *err
     }
     e->refusals.closed = config->hooks.episode ? on_episode_closed : NULL;
     e->refusals.closed_context = e;
+    e->refusals.watch = config->watch;
     e->accounting.window_begin = e->refusals.window_begin = config->window_begin;
     e->accounting.window_end = e->refusals.window_end = config->window_end;
     quantiles_init(&e->stats.ttft_ns);
@@ -301,6 +302,11 @@ const struct accounting *engine_accounting(const struct engine *e)
 struct kv_policy *engine_policy(struct engine *e)
 {
     return e->policy;
+}
+
+void engine_stop(struct engine *e)
+{
+    e->stats.stopped = true;
 }
 
 /* --- the end of a step ---------------------------------------------------------------------- */
@@ -468,6 +474,7 @@ static bool run_step(struct engine *e, bool more_arrivals)
     uint64_t verdicts = e->stats.unservable;
     clear_step(e);
     e->config.scheduler->pass(e);
+    if (e->stats.stopped) return false;
     park_book(e);
     bool idle = e->scheduled_count == 0 && e->preempted.count == 0 && e->park.width == 0 &&
                 e->step_swap_bytes == 0;

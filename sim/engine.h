@@ -17,6 +17,7 @@
 struct engine;
 struct sim_request;
 struct scheduler;
+struct refused_call; /* engine_core.h */
 
 #define SAMPLES_MAX 4096u
 
@@ -90,6 +91,10 @@ struct engine_hooks {
     void (*episode)(void *context, const struct episode *episode, const char *request_id,
                     uint64_t end_ns);
     void (*stretch)(void *context, const struct levels *levels, uint64_t begin, uint64_t end);
+    /* A demand has just been refused for the first time: the pool is as the refusal found it. Gets
+     * refused_context. May try other asks on the policy when it gives back what it got and calls engine_stop. */
+    void (*refused)(void *context, struct engine *engine, const struct refused_call *call);
+    void *refused_context;
 };
 
 struct engine_config {
@@ -116,13 +121,14 @@ struct engine_config {
     bool replay_stalls;                  /* golden cases: no verdicts at the head; a stall ends the run */
     uint64_t max_steps;                  /* 0: no limit */
     struct engine_hooks hooks;
+    struct refusal_watch *watch; /* the caller's, or NULL */
 };
 
 /* Counts of the whole run: verdicts, steps. Of the measured window: the rest. */
 struct engine_stats {
     uint64_t requests, finished, rejected, unservable, outgrew_pool, aborted, length_capped;
     uint64_t steps, simulated_ns;
-    bool stalled, max_steps_reached;
+    bool stalled, max_steps_reached, stopped;
     uint64_t preemptions, evictions, copies;
     uint64_t swap_outs, swap_ins; /* of the preemptions: to host memory; and back */
     uint64_t units_allocated; /* handed out anew, hits not counted */
@@ -160,6 +166,8 @@ int engine_run(struct engine *engine, struct wl_source *source, struct err *err)
 struct engine_stats *engine_stats(struct engine *engine);
 const struct accounting *engine_accounting(const struct engine *engine);
 struct kv_policy *engine_policy(struct engine *engine);
+/* For hooks: the run ends with the present pass, and its figures mean nothing. */
+void engine_stop(struct engine *engine);
 void engine_destroy(struct engine *engine); /* NULL is fine */
 
 /* The name of a request in outputs: its id, or its number written to buffer. */

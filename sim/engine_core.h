@@ -143,6 +143,15 @@ const struct scheduler *scheduler_find(const char *name);
 size_t scheduler_count(void);
 const struct scheduler *scheduler_at(size_t i);
 
+/* One refused attempt, as its demand was made. */
+struct refused_call {
+    struct sim_request *request;
+    struct kv_demand demand;
+    bool held_back; /* by the scheduler, which did not ask the policy: hit and new_tokens are not known */
+    uint64_t new_tokens; /* of each sequence, to be computed in the step */
+    uint64_t ask_units, need_units, first_units, headroom_units; /* as in struct refusal_facts */
+};
+
 /* Services for schedulers (engine_memory.c). */
 
 /* Tokens that the request's next phase has to compute in all: the prompt alone before a fork, else
@@ -192,6 +201,14 @@ void engine_unservable(struct engine *engine, struct sim_request *request, bool 
 bool engine_outgrew_pool(struct engine *engine, struct sim_request *request);
 /* The head of the queue waits for a place among max_num_seqs. */
 void engine_slot_wait(struct engine *engine, struct sim_request *request);
+
+/* What an admission or a growth asks the policy for. The first chooses free sequences for the request. */
+void engine_admission_ask(struct engine *engine, struct sim_request *request, const struct kv_hit *hit,
+                          uint64_t new_tokens, struct kv_ask *ask);
+void engine_growth_ask(const struct engine *engine, const struct sim_request *request, uint64_t new_tokens,
+                       struct kv_ask *ask);
+/* Makes the memory of a swapped request anew, in sequences chosen for it. False when the policy says no. */
+bool engine_rebuild_swapped(struct engine *engine, struct sim_request *request);
 
 /* For the engine's own files. */
 void engine_take_content(struct engine *engine, struct sim_request *request,

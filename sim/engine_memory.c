@@ -129,45 +129,58 @@ static struct running_use running_use(const struct engine *e, const struct sim_r
     return use;
 }
 
-/* Books a refused attempt. first_part: units for the first chunk alone; headroom: kept back by the scheduler. */
-static void book_refusal(struct engine *e, struct sim_request *r, const struct kv_demand *demand,
-                         uint64_t ask, uint64_t need, uint64_t first_part, uint64_t headroom)
+/* Books a refused attempt. */
+static void book_refusal(struct engine *e, const struct refused_call *call)
 {
+    struct sim_request *r = call->request;
     struct kv_facts facts;
     kv_get_facts(e->policy, &facts);
     uint64_t unit = e->policy->unit_bytes;
     struct refusal_facts f = {
         .unit_bytes = unit,
         .contiguous = (e->policy->ops->flags & KV_CONTIGUOUS) != 0,
-        .demand = *demand,
-        .ask_units = ask,
-        .need_units = need,
-        .first_part_units = first_part,
+        .demand = call->demand,
+        .ask_units = call->ask_units,
+        .need_units = call->need_units,
+        .first_part_units = call->first_units,
         .e_units = (facts.free_bytes + facts.cached_bytes) / unit,
-        .r_units = kv_largest_run(e->policy, demand->pieces),
-        .headroom_units = headroom,
+        .r_units = kv_largest_run(e->policy, call->demand.pieces),
+        .headroom_units = call->headroom_units,
         /* A size class can be full while a larger one is not: then some larger ask would succeed, but none of
          * this size. */
-        .a_units = min_u64(above(kv_obtainable(e->policy, demand), headroom), ask - 1),
+        .a_units = min_u64(above(kv_obtainable(e->policy, &call->demand), call->headroom_units),
+                           call->ask_units - 1),
         .pinned_units = facts.pinned_bytes / unit,
         .use = running_use(e, r),
     };
-    if (demand->kind == KV_ADMISSION) r->refused_before.facts = f;
+    bool opens = !r->episode.open;
+    if (call->demand.kind == KV_ADMISSION) r->refused_before.facts = f;
     book_attempt(e, r, &f);
+    if (opens && e->config.hooks.refused) {
+        e->config.hooks.refused(e->config.hooks.refused_context, e, call);
+    }
 }
 
 bool engine_hold_back(struct engine *e, struct sim_request *r, enum kv_demand_kind kind,
                       uint64_t ask, uint64_t need, uint64_t headroom)
 {
-    struct kv_demand demand = {.kind = kind,
-                               .something_runs = e->running.count > 0,
-                               .pieces = kind == KV_ADMISSION ? r->kv.samples : 1};
-    uint64_t obtainable = kv_obtainable(e->policy, &demand);
+    struct refused_call call = {
+        .request = r,
+        .demand = {.kind = kind,
+                   .something_runs = e->running.count > 0,
+                   .pieces = kind == KV_ADMISSION ? r->kv.samples : 1},
+        .held_back = true,
+        .ask_units = ask,
+        .need_units = need,
+        .first_units = ask,
+        .headroom_units = headroom,
+    };
+    uint64_t obtainable = kv_obtainable(e->policy, &call.demand);
     if (obtainable >= headroom && obtainable - headroom >= ask) return false;
     struct kv_facts facts;
     kv_get_facts(e->policy, &facts);
     e->demand_units = facts.held_bytes / e->policy->unit_bytes + ask;
-    book_refusal(e, r, &demand, ask, need, ask, headroom);
+    book_refusal(e, &call);
     return true;
 }
 
@@ -294,8 +307,8 @@ static uint64_t admitted_units(const struct kv_taken *taken, const struct kv_hit
     return hit->blocks > 0 ? taken->new_blocks : taken->ask_units;
 }
 
-enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struct kv_hit *hit,
-                            uint64_t wanted_tokens, uint64_t new_tokens)
+void engine_admission_ask(struct engine *e, struct sim_request *r, const struct kv_hit *hit,
+                          uint64_t new_tokens, struct kv_ask *ask)
 {
     const struct engine_config *c = &e->config;
     uint32_t samples = r->kv.samples;
@@ -305,7 +318,7 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
     }
     uint64_t filled = hit->tokens + new_tokens;
     uint64_t lookahead = c->geometry.rules == KV_RULES_2026_04 ? 0 : c->geometry.lookahead_tokens;
-    struct kv_ask ask = {
+    *ask = (struct kv_ask){
         .request = &r->kv,
         .seqs = r->seqs,
         .seq_count = samples,
@@ -319,29 +332,41 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
         .whole_tokens = c->whole_prompt_admission ? request_target(r) : 0,
         .whole_blocks_max = whole_blocks_max(e),
     };
+}
+
+enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struct kv_hit *hit,
+                            uint64_t wanted_tokens, uint64_t new_tokens)
+{
+    const struct engine_config *c = &e->config;
+    uint32_t samples = r->kv.samples;
+    uint64_t filled = hit->tokens + new_tokens;
+    struct kv_ask ask;
     struct kv_taken taken;
+    engine_admission_ask(e, r, hit, new_tokens, &ask);
     enum kv_status status = kv_admit(e->policy, &ask, &taken);
+    struct kv_demand demand = {.kind = KV_ADMISSION, .something_runs = ask.something_runs, .pieces = samples};
     if (status == KV_NEVER_FITS) e->demand_units = never_fitting_units(e, r, &taken);
     if (status == KV_NEVER_FITS && c->replay_stalls) status = KV_NO_SPACE;
     if (status == KV_NO_SPACE && !c->replay_stalls && e->running.count + e->swapped.count == 0) {
         /* Nobody holds anything: what an empty pool refuses, with what it keeps back, it will always refuse. */
-        struct kv_demand demand = {.kind = KV_ADMISSION,
-                                   .something_runs = ask.something_runs,
-                                   .pieces = samples};
         uint64_t kept_back = above(e->policy->usable_units, kv_obtainable(e->policy, &demand));
         e->demand_units = taken.ask_units + kept_back;
         return KV_NEVER_FITS;
     }
     if (status == KV_NO_SPACE && !c->replay_stalls) {
-        struct kv_demand demand = {.kind = KV_ADMISSION,
-                                   .something_runs = ask.something_runs,
-                                   .pieces = samples};
-        book_refusal(e, r, &demand, taken.ask_units, taken.need_units,
-                     first_part_units(e, r, hit, taken.ask_units), 0);
+        struct refused_call call = {
+            .request = r,
+            .demand = demand,
+            .new_tokens = new_tokens,
+            .ask_units = taken.ask_units,
+            .need_units = taken.need_units,
+            .first_units = first_part_units(e, r, hit, taken.ask_units),
+        };
         r->refused_before.pool_version = e->pool_version;
         r->refused_before.wanted_tokens = wanted_tokens;
         r->refused_before.new_tokens = new_tokens;
         r->refused_before.hit_tokens = hit->tokens;
+        book_refusal(e, &call);
     }
     if (status != KV_OK) return status;
 
@@ -384,20 +409,15 @@ uint64_t engine_growth_units(struct engine *e, const struct sim_request *r, uint
     return above(after, kv_units_for(e->policy, &r->kv, r->computed, own_blocks));
 }
 
-static bool try_extend(struct engine *e, struct sim_request *r, uint64_t new_tokens,
-                       struct kv_taken *taken)
+void engine_growth_ask(const struct engine *e, const struct sim_request *r, uint64_t new_tokens,
+                       struct kv_ask *ask)
 {
     const struct engine_config *c = &e->config;
     uint64_t filled = r->computed + new_tokens;
-    uint32_t width = request_width(r);
-    if (c->geometry.window_tokens && e->policy->ops->trim) {
-        uint64_t needed = first_needed_token(e, r->computed);
-        for (uint32_t s = 0; s < width; s++) kv_trim(e->policy, r->seqs[s], needed);
-    }
-    struct kv_ask ask = {
+    *ask = (struct kv_ask){
         .request = &r->kv,
         .seqs = r->seqs,
-        .seq_count = width,
+        .seq_count = request_width(r),
         .something_runs = true,
         .computed_tokens = r->computed,
         .filled_tokens = filled,
@@ -405,6 +425,17 @@ static bool try_extend(struct engine *e, struct sim_request *r, uint64_t new_tok
         .keyed_tokens = min_u64(filled, keyed_limit(e, r)),
         .keys = (const uint64_t *const *)r->keys,
     };
+}
+
+static bool try_extend(struct engine *e, struct sim_request *r, uint64_t new_tokens,
+                       struct kv_taken *taken)
+{
+    struct kv_ask ask;
+    engine_growth_ask(e, r, new_tokens, &ask);
+    if (e->config.geometry.window_tokens && e->policy->ops->trim) {
+        uint64_t needed = first_needed_token(e, r->computed);
+        for (uint32_t s = 0; s < ask.seq_count; s++) kv_trim(e->policy, r->seqs[s], needed);
+    }
     return kv_extend(e->policy, &ask, taken) == KV_OK;
 }
 
@@ -416,8 +447,15 @@ bool engine_extend(struct engine *e, struct sim_request *r, uint64_t new_tokens)
         kv_get_facts(e->policy, &facts);
         e->demand_units = facts.held_bytes / e->policy->unit_bytes + taken.ask_units;
         if (!e->config.replay_stalls) {
-            struct kv_demand demand = {.kind = KV_GROWTH, .something_runs = true, .pieces = 1};
-            book_refusal(e, r, &demand, taken.ask_units, taken.need_units, taken.ask_units, 0);
+            struct refused_call call = {
+                .request = r,
+                .demand = {.kind = KV_GROWTH, .something_runs = true, .pieces = 1},
+                .new_tokens = new_tokens,
+                .ask_units = taken.ask_units,
+                .need_units = taken.need_units,
+                .first_units = taken.ask_units,
+            };
+            book_refusal(e, &call);
         }
         return false;
     }
@@ -550,6 +588,8 @@ void engine_unservable(struct engine *e, struct sim_request *r, bool outgrew_poo
     engine_close_refusal(e, r);
     e->stats.unservable++;
     if (outgrew_pool) e->stats.outgrew_pool++;
+    struct refusal_watch *watch = e->refusals.watch;
+    if (watch && watch->request == r->index) watch->request_unservable = true;
     if (e->stats.unservable_example[0] == '\0') {
         char name[24];
         const struct kv_policy *p = e->policy;

@@ -40,7 +40,7 @@ void engine_leave_host(struct engine *e, struct sim_request *r)
 }
 
 /* Admits the prompt, forks, and grows every sample to where it was. False when the policy says no. */
-static bool rebuild(struct engine *e, struct sim_request *r)
+bool engine_rebuild_swapped(struct engine *e, struct sim_request *r)
 {
     struct kv_taken taken;
     uint32_t samples = r->kv.samples;
@@ -72,7 +72,7 @@ bool engine_swap_in(struct engine *e, struct sim_request *r, uint64_t headroom_u
     assert(r->state == REQUEST_SWAPPED && e->free_seq_count >= r->kv.samples);
     uint64_t units = r->host_units, ask = units + r->kv.samples;
     bool refused = engine_hold_back(e, r, KV_ADMISSION, ask, units, headroom_units);
-    if (refused || !rebuild(e, r)) {
+    if (refused || !engine_rebuild_swapped(e, r)) {
         if (e->running.count == 0) engine_unservable(e, r, true); /* an empty pool is too small for it */
         return false;
     }

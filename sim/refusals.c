@@ -101,9 +101,14 @@ void proof_make(struct proof *proof, const struct refusal_facts *facts)
     judge(proof, facts, scaled, total);
 }
 
+static bool in_window_at(const struct refusals *r, uint64_t time)
+{
+    return time >= r->window_begin && time < r->window_end;
+}
+
 static bool in_window(const struct refusals *r, const struct episode *episode)
 {
-    return episode->begin >= r->window_begin && episode->begin < r->window_end;
+    return in_window_at(r, episode->begin);
 }
 
 /* Books the time since the last attempt on what that attempt found. */
@@ -112,6 +117,7 @@ static void book_time(struct refusals *r, struct episode *episode, uint64_t time
     uint64_t until = time < r->window_end ? time : r->window_end;
     uint64_t elapsed = above(until, episode->last_attempt);
     episode->time_in_class[episode->latest.class] += elapsed;
+    episode->byte_time += (u128)episode->latest.shortfall_units * episode->facts.unit_bytes * elapsed;
     if (!in_window(r, episode)) return;
     for (int c = 0; c < CAUSE_COUNT; c++) {
         r->totals.byte_time_by_cause[c] +=
@@ -127,6 +133,7 @@ void refusals_attempt(struct refusals *r, struct episode *episode, bool *counted
     if (!episode->open) {
         memset(episode, 0, sizeof *episode);
         episode->open = true;
+        episode->number = in_window_at(r, time) ? ++r->opened : 0;
         episode->request_index = request_index;
         episode->begin = episode->last_attempt = time;
         episode->facts = *facts;
@@ -144,6 +151,29 @@ void refusals_attempt(struct refusals *r, struct episode *episode, bool *counted
     if (proof.class > episode->class) episode->class = proof.class;
 }
 
+static bool is_worse(const struct episode *a, const struct episode *b)
+{
+    if (a->byte_time != b->byte_time) return a->byte_time > b->byte_time;
+    if (a->proof.shortfall_units != b->proof.shortfall_units) {
+        return a->proof.shortfall_units > b->proof.shortfall_units;
+    }
+    return a->number < b->number;
+}
+
+static void watch_closed(struct refusal_watch *w, const struct episode *episode, uint64_t end)
+{
+    if (episode->request_index == w->request) {
+        w->request_episodes++;
+        w->request_time += end - episode->begin;
+    }
+    bool wanted = w->number > 0 ? episode->number == w->number
+                                : !w->seen || is_worse(episode, &w->episode);
+    if (!wanted) return;
+    w->seen = true;
+    w->episode = *episode;
+    w->end = end;
+}
+
 void refusals_close(struct refusals *r, struct episode *episode, uint64_t time)
 {
     if (!episode->open) return;
@@ -155,6 +185,7 @@ void refusals_close(struct refusals *r, struct episode *episode, uint64_t time)
         t->by_kind[episode->facts.demand.kind]++;
         t->by_class[episode->class]++;
         t->by_cause[episode->proof.primary]++;
+        if (r->watch) watch_closed(r->watch, episode, time);
     }
     if (r->closed) r->closed(r->closed_context, episode, time);
 }

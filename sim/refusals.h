@@ -74,6 +74,7 @@ struct refusal_totals {
 
 struct episode {
     bool open;
+    uint64_t number; /* in the order of opening, from 1; 0: opened outside the window */
     uint64_t request_index;
     uint64_t begin, last_attempt; /* times */
     uint64_t attempts;
@@ -82,6 +83,18 @@ struct episode {
     struct proof latest;        /* at the last attempt */
     enum refusal_class class;
     uint64_t time_in_class[CLASS_COUNT];
+    u128 byte_time; /* missing bytes times the time for which they were missing */
+};
+
+/* Keeps one episode of a run, and counts those of one request: for questions that are asked afterwards. */
+struct refusal_watch {
+    uint64_t number;  /* which episode is kept; 0: the worst, most byte_time, then shortfall, then the first */
+    uint64_t request; /* whose episodes are counted; UINT64_MAX: nobody's */
+    bool seen;        /* there was such an episode; it and its end follow */
+    struct episode episode;
+    uint64_t end;
+    uint64_t request_episodes, request_time; /* number and total length */
+    bool request_unservable;
 };
 
 struct refusals {
@@ -90,6 +103,8 @@ struct refusals {
     /* Told every episode when it closes; may be NULL. */
     void (*closed)(void *context, const struct episode *episode, uint64_t end);
     void *closed_context;
+    uint64_t opened; /* episodes inside the window */
+    struct refusal_watch *watch; /* the caller's, or NULL */
 };
 
 /* A refused attempt of the demand that owns `episode` (all zero before its first). *counted_request is

@@ -27,7 +27,7 @@ static void oom_header(FILE *out)
     for (int c = CLASS_COUNT - 1; c >= 0; c--) fprintf(out, ",%s_ns", class_names[c]);
     fputs(",primary", out);
     for (int c = 0; c < CAUSE_COUNT; c++) fprintf(out, ",cause_%s_bytes", cause_names[c]);
-    fputc('\n', out);
+    fputs(",number\n", out);
 }
 
 int run_logs_open(struct run_logs *logs, const char *timeline_path, uint64_t timeline_interval_ns,
@@ -138,7 +138,7 @@ static void on_episode(void *context, const struct episode *e, const char *reque
     for (int c = CLASS_COUNT - 1; c >= 0; c--) fprintf(out, ",%" PRIu64, e->time_in_class[c]);
     fprintf(out, ",%s", cause_names[e->proof.primary]);
     for (int c = 0; c < CAUSE_COUNT; c++) fprintf(out, ",%" PRIu64, (uint64_t)e->proof.parts_bytes[c]);
-    fputc('\n', out);
+    fprintf(out, ",%" PRIu64 "\n", e->number);
 }
 
 void run_logs_hook(struct run_logs *logs, struct engine_hooks *hooks)

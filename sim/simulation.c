@@ -244,6 +244,7 @@ int simulation_run(struct result *r, const struct optset *set, const struct opti
     config.hooks = extras->hooks;
     config.replay_stalls = extras->replay_stalls;
     config.max_steps = extras->max_steps;
+    config.watch = extras->watch;
     struct engine *e = engine_create(&config, err);
     if (!e) return -1;
     if (extras->begin) extras->begin(extras->context, e);

@@ -34,6 +34,7 @@ struct simulation_extras {
     struct engine_hooks hooks;
     bool replay_stalls;
     uint64_t max_steps;
+    struct refusal_watch *watch;
     /* Before the first and after the last step; may be NULL. */
     void (*begin)(void *context, struct engine *engine);
     void (*end)(void *context);

@@ -393,6 +393,100 @@ static void sweep__row__equals_the_run(void **state)
     cli_release(&run);
 }
 
+/* Two prompts of 140 tokens, 9 blocks each, in a pool of 10: neither 10 + 25 % = 12 blocks nor any other setting holds
+ * both, except one after the other, which is what a refusal means; at most one ever runs. */
+static void run__explain_refusal__nothing_helps(void **state)
+{
+    struct fixture *f = *state;
+    static const char two[] = "{\"arrival_ns\":0,\"prompt_tokens\":140,\"output_tokens\":3}\n"
+                              "{\"arrival_ns\":0,\"prompt_tokens\":140,\"output_tokens\":3}\n";
+    const char *trace = cli_write(f->dir, "two.jsonl", two, strlen(two));
+    struct cli_result r;
+    CLI(&r, "run", trace, "--json", "--num-gpu-blocks-override", "11", "--explain-refusal", "first", "--check",
+        "--explain-boundary", "2MiB");
+    json_t *root = parse(&r), *variant;
+    const char *name;
+    assert_true(json_is_true(find(root, "explain.found")));
+    check_u64_eq((uint64_t)json_integer_value(find(root, "explain.refusal.request_line")), 2);
+    check_str_eq(json_string_value(find(root, "explain.local.boundary.verdict")), "refused"); /* one block */
+    json_object_foreach(find(root, "explain.global"), name, variant) {
+        /* Of 11 blocks of 16 only 5 of 32 are made, one of them null: 128 tokens. */
+        int unservable = strcmp(name, "block_size_32") == 0;
+        assert_int_equal(json_is_true(json_object_get(variant, "request_unservable")), unservable);
+        if (json_is_true(json_object_get(variant, "still_refused")) == unservable) fail_msg("%s helps", name);
+    }
+    assert_true(json_is_null(find(root, "explain.cheapest")));
+    json_decref(root);
+    cli_release(&r);
+}
+
+/* 62 tokens and 3 of output: 4 blocks. Both requests want 8 blocks; 7 are usable. A tenth more bytes
+ * make no eighth block (8 * 1.1 = 8.8, one of them null), a quarter does. */
+static void run__explain_refusal__larger_pool_helps(void **state)
+{
+    struct fixture *f = *state;
+    static const char two[] = "{\"arrival_ns\":0,\"prompt_tokens\":62,\"output_tokens\":3}\n"
+                              "{\"arrival_ns\":0,\"prompt_tokens\":62,\"output_tokens\":3}\n";
+    const char *trace = cli_write(f->dir, "two.jsonl", two, strlen(two));
+    struct cli_result r;
+    CLI(&r, "run", trace, "--json", "--num-gpu-blocks-override", "8", "--kv-bytes-per-token", "1", "--explain-refusal",
+        "1", "--policy", "dynamic");
+    json_t *root = parse(&r);
+    check_str_eq(json_string_value(find(root, "explain.local.boundary.verdict")), "granted");
+    check_u64_eq((uint64_t)json_integer_value(find(root, "explain.local.boundary.moved_bytes")), 16);
+    assert_true(json_is_true(find(root, "explain.global.pool_110_percent.still_refused")));
+    assert_true(json_is_false(find(root, "explain.global.pool_125_percent.still_refused")));
+    check_f64_near(json_number_value(find(root, "explain.global.pool_125_percent.episodes_change")), -1, 0);
+    check_str_eq(json_string_value(find(root, "explain.cheapest")), "local.boundary");
+    json_decref(root);
+    cli_release(&r);
+}
+
+/* The same in regions of max_model_len, 65, of which 128 slots hold one; true lengths, 64, fit twice. Of 8 blocks one is
+ * null, so that paging on demand refuses as well; single slots do not. */
+static void run__explain_refusal__placement_and_reserve_are_tried(void **state)
+{
+    struct fixture *f = *state;
+    static const char two[] = "{\"arrival_ns\":0,\"prompt_tokens\":62,\"output_tokens\":3}\n"
+                              "{\"arrival_ns\":0,\"prompt_tokens\":62,\"output_tokens\":3}\n";
+    const char *trace = cli_write(f->dir, "two.jsonl", two, strlen(two));
+    struct cli_result r;
+    CLI(&r, "run", trace, "--json", "--pool-tokens", "128", "--kv-bytes-per-token", "1", "--explain-refusal", "worst",
+        "--policy", "static", "--reserve", "max");
+    json_t *root = parse(&r);
+    check_str_eq(json_string_value(find(root, "explain.refusal.primary")), "over_reservation");
+    assert_true(json_is_true(find(root, "explain.global.placement_best_fit.still_refused")));
+    assert_true(json_is_false(find(root, "explain.global.reserve_oracle.still_refused")));
+    assert_true(json_is_true(find(root, "explain.global.reserve_oracle.clairvoyant")));
+    assert_true(json_is_true(find(root, "explain.global.policy_dynamic.still_refused")));
+    assert_true(json_is_false(find(root, "explain.global.policy_ideal.still_refused")));
+    json_decref(root);
+    cli_release(&r);
+}
+
+static void run__explain_refusal__bad_or_no_refusal(void **state)
+{
+    struct fixture *f = *state;
+    struct cli_result r;
+    CLI(&r, "run", f->trace, "--json", "--explain-refusal", "first");
+    json_t *root = parse(&r);
+    assert_true(json_is_false(find(root, "explain.found")));
+    json_decref(root);
+    cli_release(&r);
+    static const char *const bad[] = {"0", "last", "-1", "1x", "99999999999999999999", ""};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        CLI(&r, "run", f->trace, "--explain-refusal", bad[i]);
+        assert_int_equal(r.status, 2);
+        check_str_has(r.err, "explain-refusal");
+        cli_release(&r);
+    }
+    struct cli_input input = {.stdin_bytes = TWO, .stdin_count = strlen(TWO)};
+    cli_run(&r, &input, (const char *const[]){"run", "-", "--explain-refusal", "first", NULL});
+    assert_int_equal(r.status, 2);
+    check_str_has(r.err, "expected a file");
+    cli_release(&r);
+}
+
 /* The lines that an interrupted sweep left are not computed again; what was being written is. */
 static void sweep__partial_file__is_taken_over(void **state)
 {
@@ -446,6 +540,10 @@ int main(void)
         CASE(run__static__any_block_size),
         CASE(run__snapshot__is_imported_again),
         CASE(run__bad_input__one_line_and_nothing_left),
+        CASE(run__explain_refusal__nothing_helps),
+        CASE(run__explain_refusal__larger_pool_helps),
+        CASE(run__explain_refusal__placement_and_reserve_are_tried),
+        CASE(run__explain_refusal__bad_or_no_refusal),
         CASE(sweep__lists__one_line_a_cell_in_order),
         CASE(sweep__threads__same_bytes),
         CASE(sweep__row__equals_the_run),

@@ -1,0 +1,148 @@
+/* Which settings could be different, and option sets in which one is. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/counterfactual.h"
+#include "sim/engine_core.h"
+
+struct list {
+    struct variant *items;
+    size_t count;
+};
+
+__attribute__((format(printf, 4, 5))) static void add(struct list *list, const char *name, const char *option,
+                                                      const char *format, ...)
+{
+    if (list->count == VARIANTS_MAX) return;
+    struct variant *v = &list->items[list->count++];
+    va_list arguments;
+    va_start(arguments, format);
+    v->option = option;
+    vsnprintf(v->value, sizeof v->value, format, arguments);
+    va_end(arguments);
+    snprintf(v->name, sizeof v->name, "%s_%s", name, v->value);
+    for (char *c = v->name; *c; c++) {
+        if (*c == '-' || *c == '.') *c = '_';
+    }
+}
+
+/* Every other choice of a policy's option. */
+static void add_choices(struct list *list, const struct options *o, const char *option)
+{
+    const struct kv_option *const *have = o->policy_ops->options;
+    for (size_t i = 0; have && have[i]; i++) {
+        if (strcmp(have[i]->name, option) != 0 || !have[i]->choices) continue;
+        const char *choice = have[i]->choices;
+        for (uint64_t k = 0; *choice; k++) {
+            size_t length = strcspn(choice, "|");
+            if (k != o->policy_values[i].count) add(list, option, option, "%.*s", (int)length, choice);
+            choice += length + (choice[length] == '|');
+        }
+    }
+}
+
+static void add_policies(struct list *list, const struct kv_policy_ops *ops)
+{
+    bool reserves = (ops->flags & KV_RESERVES) != 0, caches = (ops->flags & KV_CACHES) != 0;
+    if (reserves) add(list, "policy", "policy", "dynamic");
+    if (!caches) add(list, "policy", "policy", "prefix");
+    if (strcmp(ops->name, "ideal") != 0) add(list, "policy", "policy", "ideal");
+}
+
+size_t variants_list(struct variant *variants, const struct options *o, const struct engine_config *c,
+                     uint64_t pool_bytes, uint64_t running_max)
+{
+    struct list list = {.items = variants};
+    uint32_t flags = o->policy_ops->flags;
+    uint64_t block = c->geometry.block_tokens;
+    if (c->geometry.watermark > 0) add(&list, "watermark", "watermark", "0");
+    if (!(flags & KV_RESERVES)) {
+        add(&list, "admission", "admission", "%s", c->whole_prompt_admission ? "first-chunk" : "whole-prompt");
+    }
+    if (!c->chunked_prefill && !c->scheduler->whole_prompts) {
+        add(&list, "chunked_prefill", "enable-chunked-prefill", "yes");
+    }
+    add_choices(&list, o, "placement");
+    add_choices(&list, o, "reserve");
+    if (!(flags & (KV_CONTIGUOUS | KV_TOKEN_UNITS))) {
+        if (block > 1) add(&list, "block_size", "block-size", "%" PRIu64, block / 2);
+        if (block < 524288) add(&list, "block_size", "block-size", "%" PRIu64, block * 2);
+    }
+    bool reserve = strcmp(c->scheduler->name, "reserve") == 0;
+    add(&list, "scheduler", "scheduler", "%s", strcmp(c->scheduler->name, "v1") == 0 ? "reserve" : "v1");
+    if (reserve) add(&list, "declared_output", "declared-output", "exact");
+    if (running_max > 1) add(&list, "max_num_seqs", "max-num-seqs", "%" PRIu64, running_max / 2);
+    add_policies(&list, o->policy_ops);
+    static const uint64_t percent[] = {5, 10, 25};
+    for (size_t i = 0; i < sizeof percent / sizeof percent[0]; i++) {
+        u128 bytes = (u128)pool_bytes * (100 + percent[i]) / 100;
+        if (bytes > (uint64_t)1 << 62) break;
+        char name[16];
+        snprintf(name, sizeof name, "pool_%" PRIu64, 100 + percent[i]);
+        add(&list, name, "kv-cache-memory-bytes", "%" PRIu64, (uint64_t)bytes);
+        snprintf(list.items[list.count - 1].name, sizeof list.items[0].name, "%s_percent", name);
+    }
+    return list.count;
+}
+
+static bool is_pool_option(const char *name)
+{
+    return strcmp(name, "kv-cache-memory-bytes") == 0 || strcmp(name, "pool-tokens") == 0 ||
+           strcmp(name, "num-gpu-blocks-override") == 0;
+}
+
+static bool has_option(const struct kv_policy_ops *ops, const struct kv_option *option)
+{
+    for (size_t i = 0; ops && ops->options && ops->options[i]; i++) {
+        if (ops->options[i] == option) return true;
+    }
+    return false;
+}
+
+/* Whether the new set takes the old one's value. */
+static bool is_kept(const struct option_spec *spec, const struct variant *v, const struct kv_policy_ops *ops)
+{
+    if (spec->section == OPT_OUTPUT || strcmp(spec->name, v->option) == 0 || is_pool_option(spec->name)) return false;
+    return !spec->policy_option || has_option(ops, spec->policy_option);
+}
+
+static int copy_option(struct optset *to, const struct optset *from, const struct option_spec *spec,
+                       struct err *err)
+{
+    struct opt_list values = optset_values(from, spec);
+    for (size_t i = 0; i < values.count; i++) {
+        int status = spec->kind == OPT_TRACE_NAME ? optset_put_trace(to, values.items[i], err)
+                                                  : optset_put(to, spec->name, values.items[i], err);
+        if (status) return -1;
+    }
+    return 0;
+}
+
+struct optset *variant_set(const struct optset *set, const struct variant *v, uint64_t pool_bytes,
+                           struct err *err)
+{
+    uint32_t command = optset_command(set);
+    struct optset *to = optset_create(command, false);
+    if (!to) {
+        err_set(err, ERR_FAILED, "out of memory");
+        return NULL;
+    }
+    bool other_policy = strcmp(v->option, "policy") == 0;
+    const struct kv_policy_ops *ops = kv_registry_find(other_policy ? v->value : optset_text(set, "policy"));
+    int status = 0;
+    for (size_t i = 0; status == 0 && i < option_count(); i++) {
+        const struct option_spec *spec = option_at(i);
+        if (!(spec->commands & command) || !optset_given(set, spec->name)) continue;
+        if (is_kept(spec, v, ops)) status = copy_option(to, set, spec, err);
+    }
+    char bytes[24];
+    snprintf(bytes, sizeof bytes, "%" PRIu64, pool_bytes);
+    if (status == 0 && !is_pool_option(v->option)) status = optset_put(to, "kv-cache-memory-bytes", bytes, err);
+    if (status == 0) status = optset_put(to, v->option, v->value, err);
+    if (status == 0) status = optset_finish(to, err);
+    if (status == 0) return to;
+    optset_destroy(to);
+    return NULL;
+}
