@@ -22,7 +22,7 @@ enum local_change {
 };
 extern const char *const local_change_names[LOCAL_COUNT];
 
-enum verdict { VERDICT_OPEN, VERDICT_NOT_APPLICABLE, VERDICT_REFUSED, VERDICT_GRANTED };
+enum verdict { VERDICT_OPEN, VERDICT_NOT_APPLICABLE, VERDICT_UNKNOWN, VERDICT_REFUSED, VERDICT_GRANTED };
 extern const char *const verdict_names[]; /* by enum verdict */
 
 #define COUNTERFACTUAL_WHY_BYTES 160
@@ -48,7 +48,7 @@ bool local_trials_open(const struct local_trials *trials);
  * the engine's: regions in falling order of size, block tables with the same sharing; cached content is gone.
  * NULL when it cannot be had, with the reason. kv_destroy() it. */
 struct kv_policy *policy_refilled(struct engine *engine, uint64_t pool_bytes, char *why, size_t why_bytes);
-/* An empty one. */
+/* An empty one; why is "" when there is one. */
 struct kv_policy *policy_anew(const struct engine *engine, uint64_t pool_bytes, char *why, size_t why_bytes);
 /* Content keys under which block ids of the engine's policy are known in a refilled one. keys[i] for i < count
  * gets ids[i]'s, the null block and i >= known one that nobody else has. */

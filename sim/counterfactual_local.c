@@ -17,6 +17,7 @@ const char *const local_change_names[LOCAL_COUNT] = {
 const char *const verdict_names[] = {
     [VERDICT_OPEN] = "not tried",
     [VERDICT_NOT_APPLICABLE] = "does not apply",
+    [VERDICT_UNKNOWN] = "not known",
     [VERDICT_REFUSED] = "refused",
     [VERDICT_GRANTED] = "granted",
 };
@@ -285,7 +286,7 @@ static void try_compaction(struct attempt *a)
     }
     struct kv_policy *p = policy_refilled(a->e, a->e->config.geometry.pool_bytes, why, sizeof why);
     if (!p) {
-        settle(a, VERDICT_REFUSED, "%s", why);
+        settle(a, VERDICT_UNKNOWN, "%s", why);
         return;
     }
     uint64_t run = kv_largest_run(p, a->call->demand.pieces);
@@ -342,9 +343,12 @@ static void try_boundary(struct attempt *a)
         if (granted || a->all->out_of_memory) break;
     }
     a->all->moved_bytes = bytes;
-    settle(a, verdict_of(granted), "%" PRIu64 " bytes (%" PRIu64 " %s) moved into the pool%s%s", bytes,
-           bytes / unit, units_name(a), contiguous(a) ? ", as a region of their own" : "",
-           !granted && why[0] ? "; no larger pool could be made" : "");
+    if (!granted && why[0] != '\0') {
+        settle(a, VERDICT_UNKNOWN, "%.120s", why);
+        return;
+    }
+    settle(a, verdict_of(granted), "%" PRIu64 " bytes (%" PRIu64 " %s) moved into the pool%s", bytes, bytes / unit,
+           units_name(a), contiguous(a) ? ", as a region of their own" : "");
 }
 
 static void (*const changes[LOCAL_COUNT])(struct attempt *) = {

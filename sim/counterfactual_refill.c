@@ -13,7 +13,9 @@ struct kv_policy *policy_anew(const struct engine *e, uint64_t pool_bytes, char 
     struct kv_geometry geometry = e->config.geometry;
     geometry.pool_bytes = pool_bytes;
     snprintf(why, why_bytes, "out of memory");
-    return e->config.policy->create(&geometry, e->config.policy_values, NULL, why, why_bytes);
+    struct kv_policy *p = e->config.policy->create(&geometry, e->config.policy_values, NULL, why, why_bytes);
+    if (p) why[0] = '\0';
+    return p;
 }
 
 /* Ids are below 2^32, so neither kind of key can be taken for the other. */
@@ -57,17 +59,36 @@ static void rows_free(struct rows *rows)
     free(rows->chains);
 }
 
+/* The longest part of the sequence that the refilled pool holds already. Under a sliding window a look-up is for the
+ * blocks before one point, and the point up to which blocks are shared has to be found. */
+static void find_shared(struct kv_policy *p, const struct engine *e, const struct rows *rows, uint64_t tokens,
+                        uint64_t first_token, struct kv_hit *hit)
+{
+    uint64_t block = p->block_tokens;
+    memset(hit, 0, sizeof *hit);
+    if (!e->caches || !rows->chains) return;
+    if (e->config.geometry.window_tokens == 0) {
+        kv_lookup(p, rows->chains[0], tokens, hit);
+        return;
+    }
+    for (uint64_t b = (tokens - 1) / block; b > first_token / block; b--) {
+        kv_lookup(p, rows->chains[0], b * block + 1, hit);
+        if (hit->tokens == b * block) return;
+    }
+    memset(hit, 0, sizeof *hit);
+}
+
 /* Admits the request's first sequence with `tokens` tokens, sharing what it shares in the engine's pool. */
 static bool refill_prompt(struct kv_policy *p, const struct engine *e, const struct sim_request *r,
                           const struct rows *rows, uint64_t tokens, uint64_t first_token, struct kv_ask *ask)
 {
-    struct kv_hit hit = {0};
+    struct kv_hit hit;
     struct kv_taken taken;
     uint64_t window = e->config.geometry.window_tokens, computed = 0;
     bool caches = e->caches && rows->chains;
-    if (caches && window == 0) kv_lookup(p, rows->chains[0], tokens, &hit);
+    find_shared(p, e, rows, tokens, first_token, &hit);
     /* Blocks that have left the window are not even asked for. */
-    if (window > 0 && first_token > 0) computed = min_u64(first_token + window - 1, tokens - 1);
+    if (window > 0 && first_token > 0 && hit.blocks == 0) computed = min_u64(first_token + window - 1, tokens - 1);
     *ask = (struct kv_ask){
         .request = &r->kv,
         .seqs = r->seqs,
@@ -153,6 +174,15 @@ static struct placed *list_running(const struct engine *e)
     return list;
 }
 
+/* Which blocks are shared under a sliding window depends on when each was: that is not always found again. */
+static bool holds_more(const struct engine *e, const struct kv_policy *p)
+{
+    struct kv_facts live, refilled;
+    kv_get_facts(e->policy, &live);
+    kv_get_facts(p, &refilled);
+    return refilled.held_bytes > live.held_bytes;
+}
+
 struct kv_policy *policy_refilled(struct engine *e, uint64_t pool_bytes, char *why, size_t why_bytes)
 {
     struct kv_policy *p = policy_anew(e, pool_bytes, why, why_bytes);
@@ -163,7 +193,8 @@ struct kv_policy *policy_refilled(struct engine *e, uint64_t pool_bytes, char *w
         if (!done) snprintf(why, why_bytes, "the running requests cannot be placed anew");
     }
     free(list);
-    if (done) return p;
+    if (done && !holds_more(e, p)) return p;
+    if (done) snprintf(why, why_bytes, "the running requests' sharing cannot be made anew");
     kv_destroy(p);
     return NULL;
 }
