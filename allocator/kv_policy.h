@@ -183,6 +183,8 @@ struct kv_policy {
     uint64_t usable_units;  /* units that can be handed out */
     uint32_t block_tokens;  /* slots a block has in this policy; 0 for contiguous ones */
     bool clairvoyant;       /* flag or option value (reserve pow2, oracle, ...) makes it so */
+    bool keys_may_wait;     /* KV_CACHES: until a block is looked for or released, all is the same whether it has got its key
+                               or will get it later; no order of eviction is told of keys when they are given */
 };
 
 /* Required unless marked optional. Callers use the kv_* functions below. */

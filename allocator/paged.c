@@ -70,6 +70,7 @@ struct kv_policy *paged_create(const struct kv_policy_ops *ops, const struct kv_
         .usable_units = blocks - config->null_block,
         .block_tokens = config->block_tokens,
         .clairvoyant = (ops->flags & KV_CLAIRVOYANT) != 0,
+        .keys_may_wait = config->caches && config->evict == NULL,
     };
     p->caches = config->caches;
     p->pool_bytes = geometry->pool_bytes;

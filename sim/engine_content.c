@@ -76,6 +76,11 @@ bool engine_prepare_keys(struct engine *e, struct sim_request *r)
     return true;
 }
 
+bool engine_keys_may_wait(const struct engine *e, const struct sim_request *r)
+{
+    return e->caches && e->policy->keys_may_wait && !r->final_spans && r->span_count == r->prompt_spans;
+}
+
 static uint64_t span_sum(const struct wl_span *spans, size_t count)
 {
     uint64_t sum = 0;

@@ -178,6 +178,9 @@ enum kv_status engine_admit(struct engine *engine, struct sim_request *request,
 void engine_promise(struct engine *engine, struct sim_request *request, uint64_t units);
 /* Grows a running request by n tokens of each sequence, or books the refusal. */
 bool engine_extend(struct engine *engine, struct sim_request *request, uint64_t new_tokens);
+/* Grows a parked request, its counters up to date, by the token that each of its sequences gets in this pass, without
+ * booking that token. False when it was refused: nothing has changed, nothing is booked. */
+bool engine_grow_parked(struct engine *engine, struct sim_request *request);
 /* Takes a request out of the step's list of scheduled ones; returns the tokens it was to compute, 0 when it was not
  * in it. */
 uint64_t engine_unschedule(struct engine *engine, struct sim_request *request);
@@ -215,6 +218,9 @@ void engine_take_content(struct engine *engine, struct sim_request *request,
                          const struct wl_request *from);
 /* Makes the content keys of all blocks that the request will ever fill, once. False when memory is out. */
 bool engine_prepare_keys(struct engine *engine, struct sim_request *request);
+/* Whether nobody can tell if the blocks that a decoding request fills get their keys at once or later, at the latest when
+ * they are released: the policy does not care, and no other request can have the same content. */
+bool engine_keys_may_wait(const struct engine *engine, const struct sim_request *request);
 /* Tells the infinite cache what the request has filled by now. */
 void engine_share_filled(struct engine *engine, struct sim_request *request);
 void engine_release_memory(struct engine *engine, struct sim_request *request);

@@ -439,6 +439,16 @@ static bool try_extend(struct engine *e, struct sim_request *r, uint64_t new_tok
     return kv_extend(e->policy, &ask, taken) == KV_OK;
 }
 
+static void book_growth(struct engine *e, struct sim_request *r, const struct kv_taken *taken)
+{
+    r->taken_units += taken->ask_units;
+    uint64_t kept = min_u64(taken->ask_units, r->promised_units);
+    r->promised_units -= kept;
+    e->promised_units -= kept;
+    e->stats.units_allocated += taken->ask_units;
+    if (taken->ask_units > 0 || e->caches) e->pool_version++;
+}
+
 bool engine_extend(struct engine *e, struct sim_request *r, uint64_t new_tokens)
 {
     struct kv_taken taken;
@@ -460,12 +470,7 @@ bool engine_extend(struct engine *e, struct sim_request *r, uint64_t new_tokens)
         return false;
     }
     engine_close_refusal(e, r);
-    r->taken_units += taken.ask_units;
-    uint64_t kept = min_u64(taken.ask_units, r->promised_units);
-    r->promised_units -= kept;
-    e->promised_units -= kept;
-    e->stats.units_allocated += taken.ask_units;
-    if (taken.ask_units > 0 || e->caches) e->pool_version++;
+    book_growth(e, r, &taken);
     uint64_t before = r->computed;
     r->filled = before + new_tokens;
     r->written_since_fork = r->forked;
@@ -474,6 +479,31 @@ bool engine_extend(struct engine *e, struct sim_request *r, uint64_t new_tokens)
     log_scheduled(e, r, before, NULL, &taken);
     if (taken.ask_units > 0) engine_event(e, EVENT_GROW, r, r->filled, taken.ask_units);
     return true;
+}
+
+bool engine_grow_parked(struct engine *e, struct sim_request *r)
+{
+    struct kv_taken taken;
+    assert(r->parked && !r->episode.open);
+    if (!try_extend(e, r, 1, &taken)) return false;
+    book_growth(e, r, &taken);
+    if (taken.ask_units == 0) return true;
+    engine_account(e, r); /* the token itself is booked with those of all parked ones */
+    engine_event(e, EVENT_GROW, r, r->computed + 1, taken.ask_units);
+    return true;
+}
+
+/* What visits at every step would have told the caches, before the memory goes. */
+static void settle(struct engine *e, struct sim_request *r)
+{
+    if (!e->park.on) return;
+    engine_share_filled(e, r);
+    if (!engine_keys_may_wait(e, r)) return;
+    struct kv_ask ask;
+    struct kv_taken taken;
+    engine_growth_ask(e, r, 0, &ask);
+    ask.slots_tokens = ask.filled_tokens; /* not a slot more: cannot be refused */
+    kv_extend(e->policy, &ask, &taken);
 }
 
 void engine_fork(struct engine *e, struct sim_request *r)
@@ -490,7 +520,8 @@ void engine_fork(struct engine *e, struct sim_request *r)
 void engine_release_memory(struct engine *e, struct sim_request *r)
 {
     assert(r->state == REQUEST_RUNNING);
-    if (park_leave(e, r)) engine_share_filled(e, r);
+    park_leave(e, r);
+    settle(e, r);
     e->promised_units -= r->promised_units;
     r->promised_units = r->taken_units = 0;
     engine_close_refusal(e, r);

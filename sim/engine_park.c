@@ -141,23 +141,22 @@ static struct sim_request *calendar_due(struct park *p)
 
 /* --- one request ---------------------------------------------------------------------------- */
 
-/* Steps from now at which something happens to a request that decodes: 0 in the very next one. */
-static uint64_t quiet_steps(const struct engine *e, const struct sim_request *r)
+/* Steps from now at which something happens to a request that decodes: 0 in the very next one. `ahead`: as seen when it
+ * has got so many tokens more. */
+static uint64_t quiet_steps(const struct engine *e, const struct sim_request *r, uint64_t ahead)
 {
-    uint64_t quiet = r->output_tokens - r->outputs - 1; /* then it finishes */
     const struct engine_config *c = &e->config;
+    uint64_t computed = r->computed + ahead, outputs = r->outputs + ahead;
+    uint64_t quiet = r->output_tokens - outputs - 1; /* then it finishes */
     if (!(e->policy->ops->flags & KV_RESERVES)) {
-        struct kv_seq_facts facts;
-        kv_get_seq_facts(e->policy, r->seqs[0], &facts);
-        uint64_t wanted = r->computed + c->geometry.lookahead_tokens; /* slots, before the next token */
-        uint64_t room = facts.end_token >= c->max_model_len ? NEVER
-                        : facts.end_token > wanted          ? facts.end_token - wanted
-                                                            : 0;
-        quiet = min_u64(quiet, room);
+        uint64_t empty = (r->account.reserved_tokens + r->account.internal_tokens) / r->kv.samples;
+        uint64_t end = r->computed + empty; /* slots of each sequence: all its own, and all alike */
+        uint64_t wanted = computed + c->geometry.lookahead_tokens; /* slots, before the next token */
+        if (end < c->max_model_len) quiet = min_u64(quiet, above(end, wanted));
     }
-    if (e->caches && c->cache_output != CACHE_OUTPUT_UNKEYED) {
+    if (e->caches && c->cache_output != CACHE_OUTPUT_UNKEYED && !engine_keys_may_wait(e, r)) {
         uint64_t block = e->policy->block_tokens;
-        quiet = min_u64(quiet, block - 1 - r->computed % block);
+        quiet = min_u64(quiet, block - 1 - computed % block);
     }
     return quiet;
 }
@@ -188,8 +187,7 @@ static void enter(struct engine *e, struct sim_request *r)
     p->width += r->kv.samples;
     p->context_tokens += r->kv.samples * r->computed;
     p->requests++;
-    uint64_t quiet = quiet_steps(e, r);
-    calendar_add(p, r, quiet < UINT64_MAX - p->step ? p->step + quiet : UINT64_MAX);
+    calendar_add(p, r, add_clamped(p->step, quiet_steps(e, r, 0)));
 }
 
 static void leave(struct engine *e, struct sim_request *r)
@@ -203,12 +201,10 @@ static void leave(struct engine *e, struct sim_request *r)
     p->context_tokens -= r->kv.samples * r->computed;
 }
 
-bool park_leave(struct engine *e, struct sim_request *r)
+void park_leave(struct engine *e, struct sim_request *r)
 {
     r->due = false;
-    if (!r->parked) return false;
-    leave(e, r);
-    return true;
+    if (r->parked) leave(e, r);
 }
 
 struct sim_request *park_next(const struct engine *e, const struct sim_request *r)
@@ -239,13 +235,26 @@ uint64_t park_width_before(const struct engine *e, uint64_t order)
 
 /* --- a pass --------------------------------------------------------------------------------- */
 
-struct sim_request *park_next_due(struct engine *e)
+/* A new block or a key, and it goes on as before. */
+static bool serve_in_place(struct engine *e, struct sim_request *r)
 {
     struct park *p = &e->park;
-    struct sim_request *r = calendar_due(p);
-    if (!r) return NULL;
-    leave(e, r);
-    r->due = true;
+    sync(e, r);
+    if (r->outputs + 1 == r->output_tokens || !engine_grow_parked(e, r)) return false;
+    calendar_remove(p, r);
+    calendar_add(p, r, add_clamped(p->step + 1, quiet_steps(e, r, 1)));
+    return true;
+}
+
+struct sim_request *park_next_due(struct engine *e)
+{
+    struct sim_request *r;
+    while ((r = calendar_due(&e->park)) != NULL) {
+        if (serve_in_place(e, r)) continue;
+        leave(e, r);
+        r->due = true;
+        break;
+    }
     return r;
 }
 

@@ -4,8 +4,8 @@
  * of its sequences, no new block, no key, no end. Such requests are *parked*. Each stands in a calendar under the
  * step at which something happens next (it crosses a block boundary, a block gets its key, it finishes):
  * in the list of that step when it is near, as with blocks of up to 64 tokens it always is, else in a heap. A pass
- * visits the requests that are due and does for all others together what the plain loop does one by one. So
- * a step costs O(blocks allocated + sequences finished + 1), and every decision, figure and episode is the
+ * visits the requests that are due and does for all others together what the plain loop does one by one. One that only
+ * takes a block or gives a key stays parked; one that finishes or is refused leaves. So a step costs O(blocks allocated + sequences finished + 1), and every decision, figure and episode is the
  * plain loop's (tests/model/test_event_loop.c).
  *
  * The parked requests are always the first ones of the running list, so that the order in which a pass looks
@@ -48,12 +48,12 @@ struct park {
 int park_init(struct engine *engine);
 void park_release(struct park *park);
 
-/* The next request that is due in this pass, in the order of the running list, off the parked ones; NULL: none is
- * left. Its visit ends with park_end_step. */
+/* Serves the requests that are due in this pass, in the order of the running list, up to one that finishes in this step or
+ * that the pool refuses a block: that one is returned, off the parked ones, and not served yet; its visit ends with
+ * park_end_step. NULL: none is left. */
 struct sim_request *park_next_due(struct engine *engine);
-/* Takes a request off the parked ones, its counters up to date: before it is preempted or ended. False when it
- * was not parked. */
-bool park_leave(struct engine *engine, struct sim_request *request);
+/* Takes a request off the parked ones, if it is one of them, its counters up to date: before it is preempted or ended. */
+void park_leave(struct engine *engine, struct sim_request *request);
 /* The parked request behind this one in the running list (NULL: the first), or NULL. Visited ones are left out. */
 struct sim_request *park_next(const struct engine *engine, const struct sim_request *request);
 /* Brings the counters of all parked requests up to date in place, for those who look at them; in a step `filled`

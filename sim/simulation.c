@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/engine_core.h"
+#include "sim/numbers.h"
 #include "sim/report.h"
 
 /* --- what must be known of the trace -------------------------------------------------------- */
@@ -29,11 +30,6 @@ static int arrival_of(struct wl_source *source, uint64_t index, uint64_t *arriva
         break;
     }
     return more < 0 ? -1 : 0;
-}
-
-static uint64_t add_clamped(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
 static uint64_t share_of(const struct opt_extent *extent, uint64_t requests)
