@@ -36,7 +36,8 @@ void model_note(struct model_shape *shape, const char *format, ...)
     va_end(args);
     /* A note that does not fit is left out whole. */
     if (at + strlen(text) + 3 > sizeof shape->note) return;
-    snprintf(shape->note + at, sizeof shape->note - at, "%s%s", at ? "; " : "", text);
+    if (at) strcat(shape->note, "; ");
+    strcat(shape->note, text);
 }
 
 int model_shape_plain(struct model_shape *shape, uint64_t layers, uint64_t heads, uint64_t kv_heads,
@@ -65,7 +66,7 @@ int model_shape_finish(struct model_shape *shape, struct err *err)
     for (uint32_t m = 0; m < shape->mixer_count; m++) {
         shape->mixers[m].layers = 0;
         for (uint32_t i = 0; i < shape->layers; i++)
-            shape->mixers[m].layers += shape->layer_mixers[i] >> m & 1u;
+            if (shape->layer_mixers[i] & (1u << m)) shape->mixers[m].layers++;
     }
     for (uint32_t m = 0; m < shape->mixer_count; m++) {
         const struct model_mixer *x = &shape->mixers[m];
@@ -110,7 +111,7 @@ uint64_t model_stage_layers(const struct model_shape *shape, const struct model_
     uint32_t begin, end;
     uint64_t layers = 0;
     model_stage(shape, part, &begin, &end);
-    for (uint32_t i = begin; i < end; i++) layers += shape->layer_mixers[i] >> m & 1u;
+    for (uint32_t i = begin; i < end; i++) if (shape->layer_mixers[i] & (1u << m)) layers++;
     return layers;
 }
 
@@ -133,12 +134,16 @@ static uint64_t latent_bytes(const struct model_mixer *mixer, enum element_type 
 uint64_t model_layer_key_bytes(const struct model_mixer *mixer, enum element_type cache, uint32_t tp)
 {
     if (mixer->kind == MIXER_STATE) return 0;
+    if (mixer->fixed_key_bytes) return mixer->fixed_key_bytes;
+    if (mixer->fixed_token_bytes) return mixer->fixed_token_bytes / 2;
     if (mixer->latent_dim) return latent_bytes(mixer, cache);
     return model_rank_kv_heads(mixer, tp) * element_row_bytes(cache, mixer->key_dim);
 }
 
 uint64_t model_layer_token_bytes(const struct model_mixer *mixer, enum element_type cache, uint32_t tp)
 {
+    if (mixer->fixed_token_bytes) return mixer->fixed_token_bytes;
+    if (mixer->fixed_key_bytes) return 2 * mixer->fixed_key_bytes;
     uint64_t keys = model_layer_key_bytes(mixer, cache, tp);
     if (mixer->kind == MIXER_STATE || mixer->latent_dim) return keys;
     return keys + model_rank_kv_heads(mixer, tp) * element_row_bytes(cache, mixer->value_dim);
@@ -156,6 +161,7 @@ uint64_t model_token_bytes(const struct model_shape *shape, enum element_type ca
 uint64_t model_layer_recurrent_bytes(const struct model_mixer *mixer, uint32_t tp)
 {
     if (mixer->kind != MIXER_STATE) return 0;
+    if (mixer->fixed_recurrent_bytes) return mixer->fixed_recurrent_bytes;
     u128 elements = (u128)ceil_div(mixer->state_heads, tp) * mixer->state_rows * mixer->state_cols;
     return narrow(element_bytes(mixer->state_type, elements));
 }
@@ -163,6 +169,7 @@ uint64_t model_layer_recurrent_bytes(const struct model_mixer *mixer, uint32_t t
 uint64_t model_layer_conv_bytes(const struct model_mixer *mixer, uint32_t tp)
 {
     if (mixer->kind != MIXER_STATE) return 0;
+    if (mixer->fixed_conv_bytes || mixer->fixed_recurrent_bytes) return mixer->fixed_conv_bytes;
     /* Groups that ranks cannot share evenly are repeated until each rank has one. */
     uint64_t groups = mixer->conv_groups;
     if (groups && groups % tp != 0) groups = groups < tp ? tp : ceil_div(groups, tp) * tp;
@@ -191,7 +198,7 @@ static void add_mixers(struct sums *s, const struct model_shape *shape, uint32_t
 {
     for (uint32_t m = 0; m < shape->mixer_count; m++) {
         const struct model_mixer *mixer = &shape->mixers[m];
-        if (!(shape->layer_mixers[layer] >> m & 1u)) continue;
+        if (!(shape->layer_mixers[layer] & (1u << m))) continue;
         /* A head that several ranks need is on each of them. */
         uint64_t kv_ranks = mixer->kv_heads && mixer->kv_heads < tp ? mixer->kv_heads : tp;
         s->mixers += ceil_div(mixer->split_parameters, tp) + ceil_div(mixer->kv_parameters, kv_ranks) +

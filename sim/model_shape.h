@@ -48,6 +48,9 @@ struct model_mixer {
     enum element_type state_type, conv_type;
     const char *state_name; /* "mamba", "mamba2", "linear attention", ... */
 
+    /* Bytes of one layer on one rank, as given instead of following from the above; 0: not given. */
+    uint64_t fixed_token_bytes, fixed_key_bytes, fixed_recurrent_bytes, fixed_conv_bytes;
+
     /* Parameters of one layer's mixer: divided by the ranks; divided by min(ranks, kv heads); on every rank. */
     uint64_t split_parameters, kv_parameters, whole_parameters;
 };

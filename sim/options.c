@@ -147,6 +147,7 @@ const char *option_section_title(enum option_section section)
 {
     static const char *const titles[OPT_SECTIONS] = {
         [OPT_TRACE] = "Trace",         [OPT_GENERATOR] = "Generator",
+        [OPT_MODEL] = "Model and device",
         [OPT_MEMORY] = "Memory",       [OPT_POLICY] = "Allocation policy",
         [OPT_SCHEDULER] = "Scheduler", [OPT_STEP_TIME] = "Step time",
         [OPT_CACHE] = "Cache",         [OPT_DEVICE] = "Device",
@@ -170,7 +171,7 @@ static int number_parse(const struct option_spec *spec, const char *text, uint64
                         struct err *err)
 {
     enum size_status status = spec->kind == OPT_COUNT  ? size_parse_count(text, value)
-                              : spec->kind == OPT_SIZE ? size_parse_bytes(text, value)
+                              : spec->kind == OPT_SIZE ? size_parse_bytes_near(text, value)
                                                        : size_parse_time(text, value);
     if (status == SIZE_OK && *value >= spec->min && *value <= spec->max) return 0;
     bool part = status == SIZE_NOT_WHOLE;

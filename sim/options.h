@@ -42,12 +42,14 @@ enum option_commands {
     FOR_TRACE_CONVERT = 1 << 6,
     FOR_TRACE_CHECK = 1 << 7,
     FOR_BENCH = 1 << 8,
+    FOR_PLAN = 1 << 9,
     FOR_DEVICE_REPLAY = 1 << 16,
     FOR_DEVICE_IMPORT = 1 << 17,
     FOR_SIM = FOR_RUN | FOR_SWEEP,
+    FOR_MEMORY = FOR_SIM | FOR_PLAN, /* whatever sizes a pool */
     FOR_TRACE_READ = FOR_TRACE_STATS | FOR_TRACE_CONVERT | FOR_TRACE_CHECK,
     FOR_READ = FOR_SIM | FOR_CACHE | FOR_TRACE_READ, /* whatever reads a trace */
-    FOR_ALL = FOR_READ | FOR_POLICIES | FOR_TRACE_GEN | FOR_BENCH,
+    FOR_ALL = FOR_READ | FOR_POLICIES | FOR_TRACE_GEN | FOR_BENCH | FOR_PLAN,
 };
 
 /* Sections of the help, in this order. Options from OPT_CHECKS on never change a figure, so results do
@@ -55,6 +57,7 @@ enum option_commands {
 enum option_section {
     OPT_TRACE,
     OPT_GENERATOR,
+    OPT_MODEL,
     OPT_MEMORY,
     OPT_POLICY,
     OPT_SCHEDULER,
@@ -117,6 +120,7 @@ enum opt_step_time { OPT_STEP_TIME_UNIT, OPT_STEP_TIME_LINEAR };
 enum opt_step_shape { OPT_STEP_SHAPE_8B, OPT_STEP_SHAPE_70B_8 };
 /* Type of the weights, then of the KV cache. */
 enum opt_step_dtypes { OPT_STEP_BF16_BF16, OPT_STEP_FP8_BF16, OPT_STEP_FP8_FP8 };
+enum opt_graph_budget { OPT_GRAPHS_INSIDE, OPT_GRAPHS_OUTSIDE };
 enum opt_release_order { OPT_RELEASE_LEAF_FIRST, OPT_RELEASE_ROOT_FIRST };
 enum opt_cache_blocks { OPT_BLOCKS_ALL, OPT_BLOCKS_FULL };
 enum opt_to { OPT_TO_JSONL, OPT_TO_CSV };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sim/optset_internal.h"
+#include "sim/serving_command.h"
 
 /* --- life ------------------------------------------------------------------------------------ */
 
@@ -305,10 +306,14 @@ static int policies_check(const struct optset *set, struct err *err)
 
 int optset_finish(struct optset *set, struct err *err)
 {
+    /* The command line wins over a pasted command, and that over the file. */
+    bool pasted = optset_given(set, "command");
+    if (pasted && serving_command_read(set, NULL, err) != 0) return -1;
     /* `device` has an option of that name for something else: a recorded case. */
     const struct option_spec *spec = option_find(set->command, "config");
     const char *config = spec && spec->section == OPT_OUTPUT ? optset_text(set, "config") : NULL;
     if (config && optset_config(set, config, err) != 0) return -1;
+    if (!pasted && optset_given(set, "command") && serving_command_read(set, NULL, err) != 0) return -1;
     if (policies_check(set, err) != 0 || pool_check(set, err) != 0) return -1;
     uint64_t cells = optset_cells(set);
     if (cells > CELLS_MAX)

@@ -18,6 +18,7 @@ static const struct {
     {"cache", FOR_CACHE},
     {"policies", FOR_POLICIES},
     {"bench", FOR_BENCH},
+    {"plan", FOR_PLAN},
     {"trace gen", FOR_TRACE_GEN},
     {"trace stats", FOR_TRACE_STATS},
     {"trace convert", FOR_TRACE_CONVERT},

@@ -133,6 +133,22 @@ enum size_status size_parse_count(const char *text, uint64_t *count)
     return scaled_parse(text, COUNT_UNITS, NULL, count);
 }
 
+enum size_status size_parse_bytes_near(const char *text, uint64_t *bytes)
+{
+    enum size_status status = size_parse_bytes(text, bytes);
+    struct decimal number;
+    if (status != SIZE_NOT_WHOLE || decimal_parse(text, &number) != SIZE_OK) return status;
+    const struct unit *unit = unit_find(BYTE_UNITS, number.unit);
+    if (!unit || unit->factor < KILO || number.decimals > 18) return status;
+    unsigned __int128 scale = 1;
+    for (size_t i = 0; i < number.decimals; i++) scale *= 10;
+    /* Below 2^64 * 2^50 + 10^18. */
+    unsigned __int128 nearest = ((unsigned __int128)number.digits * unit->factor + scale / 2) / scale;
+    if (nearest > UINT64_MAX) return SIZE_TOO_LARGE;
+    *bytes = (uint64_t)nearest;
+    return SIZE_OK;
+}
+
 enum size_status size_parse_bytes(const char *text, uint64_t *bytes)
 {
     return scaled_parse(text, COUNT_UNITS, BYTE_UNITS, bytes);

@@ -1,5 +1,5 @@
 /* Numbers as people write them: counts, bytes, times and shares. Everything is exact: a value that is
- * not a whole number of base units, or exceeds 64 bits, is refused and never rounded. */
+ * not a whole number of base units, or exceeds 64 bits, is refused and never rounded; but see size_parse_bytes_near. */
 #ifndef PAGESIM_SIZES_H
 #define PAGESIM_SIZES_H
 
@@ -21,6 +21,9 @@ enum size_status {
 enum size_status size_parse_count(const char *text, uint64_t *count);
 /* The same, and 'kB', 'KB', 'MB' ... decimal, 'KiB', 'MiB' ... binary, 'B'. */
 enum size_status size_parse_bytes(const char *text, uint64_t *bytes);
+/* The same, but a part of a byte behind 'KB', 'GiB' ... goes to the nearest byte: engines print 17.06 GiB, which is
+ * no whole number of bytes. */
+enum size_status size_parse_bytes_near(const char *text, uint64_t *bytes);
 /* '5' and '5ns', '10us', '5ms', '300s', '2min', '1h'. */
 enum size_status size_parse_time(const char *text, uint64_t *time_ns);
 /* Whether a unit stands behind the number. */
