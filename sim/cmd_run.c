@@ -158,6 +158,7 @@ static int prepare(struct job *job, struct err *err)
         check_plot(&job->options, err) || run_check_conditions(&job->options.fail_if, err)) {
         return -1;
     }
+    run_warn_plan(job->set);
     options_wl(&job->options, &how);
     if (wl_open(job->options.trace, &how, job->options.seed, &job->source, err)) return -1;
     return check_explain(job, err);

@@ -145,6 +145,7 @@ static int run(const struct optset *set, int argc, char **argv, struct err *err)
     if (run_check_conditions(&conditions, err)) return -1;
     struct sweep *sweep = sweep_create(set, err);
     if (!sweep) return -1;
+    run_warn_plan(set);
     struct output out = {0};
     int status = run_and_write(set, sweep, &out, err);
     if (out.partial) fclose(out.partial);

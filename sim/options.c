@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sim/optset_internal.h"
+#include "sim/plan.h"
 #include "sim/sizes.h"
 
 /* --- the table ----------------------------------------------------------------------------- */
@@ -377,7 +378,8 @@ int options_resolve(const struct optset *set, struct options *options, struct er
     for (size_t i = 0; i < BUILT_INS; i++)
         if (field_resolve(set, option_at(i), (char *)options + BUILT_IN[i].offset, err) != 0)
             return -1;
-    return options->policy ? policy_resolve(set, options, err) : 0;
+    if (options->policy && policy_resolve(set, options, err) != 0) return -1;
+    return optset_command(set) & FOR_SIM ? plan_into_options(set, options, err) : 0;
 }
 
 int options_need_trace(const struct options *options, struct err *err)

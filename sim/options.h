@@ -190,7 +190,8 @@ bool option_canonical(const struct option_spec *spec, const char *text, char *ou
 bool option_is_number(const struct option_spec *spec);
 
 struct optset;
-/* Checks every option of the set's command and fills *options. 0, or -1 with err. The set must hold single
+/* Checks every option of the set's command and fills *options; for simulations the bytes of a token and of the pool come from
+ * the plan when a model or a device is described (plan_into_options). 0, or -1 with err. The set must hold single
  * values (optset_cell) and outlive *options. Without a trace `trace` is NULL: see options_need_trace. */
 int options_resolve(const struct optset *set, struct options *options, struct err *err);
 /* -1 with a usage error that says how to get a trace, when there is none. */

@@ -335,11 +335,21 @@ bool optset_given(const struct optset *set, const char *name)
     return spec && set->slots[option_index(spec)].count > 0;
 }
 
-/* The pool's default size is in force only when no other size is given. */
+static bool any_given(const struct optset *set, const char *const *names)
+{
+    for (; *names; names++)
+        if (optset_given(set, *names)) return true;
+    return false;
+}
+
+/* Defaults of the pool and of a token's bytes are in force only when nothing else says them. */
 static bool default_holds(const struct optset *set, const struct option_spec *spec)
 {
-    if (strcmp(spec->name, POOL_OPTIONS[0]) != 0) return true;
-    return !optset_given(set, POOL_OPTIONS[1]) && !optset_given(set, POOL_OPTIONS[2]);
+    static const char *const POOL[] = {"pool-tokens", "num-gpu-blocks-override", "gpu", "gpu-memory", NULL};
+    static const char *const TOKEN[] = {"model", "num-layers", "layer-groups", NULL};
+    if (strcmp(spec->name, "kv-cache-memory-bytes") == 0) return !any_given(set, POOL);
+    if (strcmp(spec->name, "kv-bytes-per-token") == 0) return !any_given(set, TOKEN);
+    return true;
 }
 
 static const char *text_in_force(const struct optset *set, const struct option_spec *spec)

@@ -1,9 +1,12 @@
 #include "sim/run_common.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "sim/command.h"
 #include "sim/condition.h"
+#include "sim/plan.h"
+#include "sim/serving_command.h"
 
 int run_check_conditions(const struct opt_list *conditions, struct err *err)
 {
@@ -50,4 +53,32 @@ void run_warn(const struct result *result)
         fprintf(stderr, "pagesim: %llu bad lines were skipped (--skip-bad)\n",
                 (unsigned long long)count_of(result, "trace_skipped"));
     }
+}
+
+static void warn_shape(const struct plan_input *in)
+{
+    const struct model_shape *s = &in->shape;
+    if (s->note[0]) fprintf(stderr, "pagesim: %s: %s\n", s->name, s->note);
+    for (uint32_t m = 0; m < s->mixer_count; m++) {
+        if (s->mixers[m].kind == MIXER_FULL) continue;
+        fprintf(stderr, "pagesim: %s: every attention layer is counted in full, states are left out; 'pagesim plan' has windows and states\n",
+                s->name);
+        return;
+    }
+}
+
+void run_warn_plan(const struct optset *set)
+{
+    struct err err = {0};
+    struct options options;
+    struct plan_input in;
+    struct optset *cell = optset_cell(set, 0);
+    struct serving_notes *notes = malloc(sizeof *notes);
+    if (cell && notes && optset_given(cell, "command") && serving_command_read(cell, notes, &err) == 0)
+        for (uint32_t i = 0; i < notes->unknown_count && i < SERVING_NOTES_MAX; i++)
+            fprintf(stderr, "pagesim: --command: not known, left out: %s\n", notes->unknown[i]);
+    /* What fails here fails in the run, which says so. */
+    if (cell && options_resolve(cell, &options, &err) == 0 && plan_input_read(&in, cell, &options, &err) == 0 && in.has_shape) warn_shape(&in);
+    free(notes);
+    optset_destroy(cell);
 }

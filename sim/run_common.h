@@ -2,7 +2,7 @@
 #ifndef PAGESIM_RUN_COMMON_H
 #define PAGESIM_RUN_COMMON_H
 
-#include "sim/options.h"
+#include "sim/optset.h"
 #include "sim/result.h"
 
 /* Checks the form of all conditions, before anything is run. */
@@ -12,5 +12,8 @@ int run_judge(const struct opt_list *conditions, const struct result *result, co
               struct err *err);
 /* Says loudly on stderr what was left out of the trace. */
 void run_warn(const struct result *result);
+
+/* Says on stderr what a pasted command had that is left out, and what the plan of the model takes for granted. */
+void run_warn_plan(const struct optset *set);
 
 #endif
