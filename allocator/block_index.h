@@ -120,20 +120,23 @@ static inline bool block_index_add(const struct block_index *index, kv_block blo
     struct index_bucket *bucket = index_bucket_of(index, key);
     struct keyed_block *b = &index->blocks[block];
     assert((b->flags & BLOCK_KEYED) == 0);
-    kv_block first = block_index_find(index, key);
+    uint64_t tag = index_tag_of(key), tags = bucket->tags;
     b->key = key;
-    if (first != KV_BLOCK_NONE) {
-        block_index_join_ring(index, block, first);
-        return false;
+    if ((index_places_with(tags, tag) | bucket->overflow) != 0) {
+        kv_block first = block_index_find(index, key);
+        if (first != KV_BLOCK_NONE) {
+            block_index_join_ring(index, block, first);
+            return false;
+        }
     }
     b->twin_next = b->twin_prev = block;
-    uint64_t tags = bucket->tags, places = index_places_with(tags, 0);
+    uint64_t places = index_places_with(tags, 0);
     if (places == 0) {
         block_index_enter_overflow(index, block);
         return true;
     }
     unsigned place = index_lowest(places);
-    bucket->tags = tags | index_tag_of(key) << 8 * place;
+    bucket->tags = tags | tag << 8 * place;
     bucket->blocks[place] = block;
     b->flags = BLOCK_KEYED | BLOCK_FIRST | place << BLOCK_PLACE_SHIFT;
     return true;

@@ -9,49 +9,38 @@
  * blocks' places in it are stored as distances from where they are at the start, so that zeroed memory *is* the queue
  * 1, 2, ..., blocks, and a pool of which little is used costs little. Arithmetic is modulo 2^32. */
 
-static uint32_t place_at(const struct block_queue *queue, uint64_t position)
+static uint32_t place_at(struct queue_ring ring, uint64_t position)
 {
-    return (uint32_t)(position & (queue->capacity - 1));
+    return (uint32_t)position & ring.mask;
 }
 
 /* The block at a position, 0: a hole. */
-static kv_block block_at(const struct block_queue *queue, uint64_t position)
+static kv_block block_at(struct queue_ring ring, uint64_t position)
 {
-    uint32_t place = place_at(queue, position);
-    return queue->ring[place] + place + 1;
+    uint32_t place = place_at(ring, position);
+    return ring.entries[place] + place + 1;
 }
 
-static void put_at(struct block_queue *queue, uint64_t position, kv_block block)
+static void put_at(struct queue_ring ring, struct keyed_block *nodes, uint64_t position, kv_block block)
 {
-    uint32_t place = place_at(queue, position);
-    queue->ring[place] = block - place - 1;
-    queue->nodes[block].place = place - block + 1;
+    uint32_t place = place_at(ring, position);
+    ring.entries[place] = block - place - 1;
+    nodes[block].place = place - block + 1;
 }
 
-/* Moves the blocks together at the head. Half the ring is holes when it is full, so that this is rare. */
-static void close_holes(struct block_queue *queue)
+/* Makes room for `count` more entries, at most as many as there are blocks outside: moves the blocks together at the
+ * head. Then at least half the ring is free, so that this is rare. */
+static void make_room(struct block_queue *queue, uint32_t count)
 {
+    if (queue->tail - queue->head + count <= (uint64_t)queue->ring.mask + 1)
+        return;
     uint64_t to = queue->head;
     for (uint64_t from = queue->head; from != queue->tail; from++) {
-        kv_block block = block_at(queue, from);
+        kv_block block = block_at(queue->ring, from);
         if (block != 0)
-            put_at(queue, to++, block);
+            put_at(queue->ring, queue->nodes, to++, block);
     }
     queue->tail = to;
-}
-
-static void push_tail(struct block_queue *queue, kv_block block)
-{
-    if (queue->tail - queue->head == queue->capacity)
-        close_holes(queue);
-    put_at(queue, queue->tail++, block);
-}
-
-static void push_head(struct block_queue *queue, kv_block block)
-{
-    if (queue->tail - queue->head == queue->capacity)
-        close_holes(queue);
-    put_at(queue, --queue->head, block);
 }
 
 /* The first block, which leaves the queue; 0: it is empty. */
@@ -59,14 +48,14 @@ static kv_block pop_head(struct block_queue *queue)
 {
     kv_block block = 0;
     while (queue->head != queue->tail && block == 0)
-        block = block_at(queue, queue->head++);
+        block = block_at(queue->ring, queue->head++);
     return block;
 }
 
 static void take_out(struct block_queue *queue, kv_block block)
 {
     uint32_t place = queue->nodes[block].place + block - 1;
-    queue->ring[place] = 0 - place - 1;
+    queue->ring.entries[place] = 0 - place - 1;
 }
 
 bool block_queue_init(struct block_queue *queue, uint32_t blocks, bool unkeyed_to_head,
@@ -74,13 +63,13 @@ bool block_queue_init(struct block_queue *queue, uint32_t blocks, bool unkeyed_t
 {
     assert(blocks > 0 && blocks <= BLOCK_INDEX_BLOCKS_MAX);
     *queue = (struct block_queue){ .blocks = blocks, .free_blocks = blocks, .tail = blocks,
-                                   .capacity = reserve_pow2_ceil(2 * (uint64_t)blocks),
+                                   .ring.mask = (uint32_t)(reserve_pow2_ceil(2 * (uint64_t)blocks) - 1),
                                    .unkeyed_to_head = unkeyed_to_head };
     if (observer != NULL)
         queue->observer = *observer;
     queue->nodes = vm_area_map_dense((uint64_t)blocks + 1, sizeof *queue->nodes);
-    queue->ring = vm_area_map_dense(queue->capacity, sizeof *queue->ring);
-    if (queue->nodes != NULL && queue->ring != NULL && block_index_init(&queue->index, queue->nodes, blocks))
+    queue->ring.entries = vm_area_map_dense((uint64_t)queue->ring.mask + 1, sizeof *queue->ring.entries);
+    if (queue->nodes != NULL && queue->ring.entries != NULL && block_index_init(&queue->index, queue->nodes, blocks))
         return true;
     block_queue_release(queue);
     return false;
@@ -101,12 +90,13 @@ void block_queue_release(struct block_queue *queue)
     if (queue->index.buckets != NULL)
         block_index_release(&queue->index);
     vm_area_unmap(queue->nodes, (uint64_t)queue->blocks + 1, sizeof *queue->nodes);
-    vm_area_unmap(queue->ring, queue->capacity, sizeof *queue->ring);
+    vm_area_unmap(queue->ring.entries, (uint64_t)queue->ring.mask + 1, sizeof *queue->ring.entries);
     queue->nodes = NULL;
-    queue->ring = NULL;
+    queue->ring.entries = NULL;
 }
 
-/* What a loop touches is asked for so many rounds before: blocks, then the buckets of their keys. */
+/* What a loop touches is asked for so many rounds before: blocks, then the buckets of their keys. The loops read
+ * copies of the queue's constant fields, which no write through a pointer can change. */
 enum { BLOCKS_AHEAD = 24, BUCKETS_AHEAD = 12 };
 
 /* The counts after `blocks` unheld blocks lost their keys, `distinct` of which nobody else carries. */
@@ -142,17 +132,18 @@ void block_queue_take(struct block_queue *queue, kv_block *out, uint32_t count)
         take_in_order(queue, out, count);
         return;
     }
-    const struct block_queue q = *queue; /* a copy, which no write through a pointer can change */
-    uint64_t head = q.head;
+    const struct queue_ring ring = queue->ring;
+    const struct block_index index = queue->index;
+    uint64_t head = queue->head, tail = queue->tail;
     uint32_t evicted = 0, distinct = 0;
     for (uint32_t i = 0; i < count; head++) {
         /* Also beyond the present call: whoever takes next finds it there. */
-        if (q.tail - head > BLOCKS_AHEAD) {
-            __builtin_prefetch(&q.nodes[block_at(&q, head + BLOCKS_AHEAD)]);
-            block_index_prefetch_bucket(&q.index, q.nodes[block_at(&q, head + BUCKETS_AHEAD)].key);
+        if (tail - head > BLOCKS_AHEAD) {
+            __builtin_prefetch(&index.blocks[block_at(ring, head + BLOCKS_AHEAD)]);
+            block_index_prefetch_bucket(&index, index.blocks[block_at(ring, head + BUCKETS_AHEAD)].key);
         }
-        kv_block block = block_at(&q, head);
-        struct keyed_block *node = &q.nodes[block];
+        kv_block block = block_at(ring, head);
+        struct keyed_block *node = &index.blocks[block];
         if (block == 0)
             continue;
         node->refs = 1;
@@ -160,9 +151,9 @@ void block_queue_take(struct block_queue *queue, kv_block *out, uint32_t count)
         if ((node->flags & BLOCK_KEYED) == 0)
             continue;
         evicted++;
-        distinct += block_index_remove(&q.index, block);
-        if (q.observer.evicted != NULL)
-            q.observer.evicted(q.observer.context, block, node->key);
+        distinct += block_index_remove(&index, block);
+        if (queue->observer.evicted != NULL)
+            queue->observer.evicted(queue->observer.context, block, node->key);
     }
     queue->head = head;
     count_evicted(queue, evicted, distinct);
@@ -174,33 +165,42 @@ static void give_to_head(struct block_queue *queue, const kv_block *blocks, uint
     for (; i < count; i++) {
         const struct keyed_block *node = &queue->nodes[blocks[i]];
         if (blocks[i] != 0 && node->refs == 0 && (node->flags & BLOCK_KEYED) == 0)
-            push_head(queue, blocks[i]);
+            put_at(queue->ring, queue->nodes, --queue->head, blocks[i]);
     }
 }
 
 void block_queue_give(struct block_queue *queue, const kv_block *blocks, uint32_t count)
 {
-    uint32_t first_for_head = count;
+    make_room(queue, count);
+    const struct queue_ring ring = queue->ring;
+    struct keyed_block *nodes = queue->nodes;
+    struct kv_eviction *order = queue->order;
+    bool to_head = queue->unkeyed_to_head;
+    uint64_t tail = queue->tail;
+    uint32_t freed = 0, cached = 0, first_for_head = count;
     for (uint32_t i = count; i-- > 0;) {
         kv_block block = blocks[i];
-        struct keyed_block *node = &queue->nodes[block];
+        struct keyed_block *node = &nodes[block];
         if (i >= BLOCKS_AHEAD)
-            __builtin_prefetch(&queue->nodes[blocks[i - BLOCKS_AHEAD]]);
+            __builtin_prefetch(&nodes[blocks[i - BLOCKS_AHEAD]]);
         if (block == 0)
             continue;
         assert(node->refs > 0);
         if (--node->refs > 0)
             continue;
-        queue->free_blocks++;
         bool keyed = (node->flags & BLOCK_KEYED) != 0;
-        queue->cached_blocks += keyed;
-        if (keyed && queue->order != NULL)
-            queue->order->ops->give(queue->order, block - 1);
-        else if (keyed || !queue->unkeyed_to_head)
-            push_tail(queue, block);
+        freed++;
+        cached += keyed;
+        if (keyed && order != NULL)
+            order->ops->give(order, block - 1);
+        else if (keyed || !to_head)
+            put_at(ring, nodes, tail++, block);
         else
             first_for_head = i;
     }
+    queue->tail = tail;
+    queue->free_blocks += freed;
+    queue->cached_blocks += cached;
     give_to_head(queue, blocks, first_for_head, count);
 }
 
@@ -232,7 +232,7 @@ static void tell_order(struct block_queue *queue, kv_block block, uint64_t key, 
 void block_queue_set_keys(struct block_queue *queue, const kv_block *blocks, const uint64_t *keys,
                           uint32_t count, uint32_t first)
 {
-    const struct block_index index = queue->index; /* a copy, which no write through a pointer can change */
+    const struct block_index index = queue->index;
     uint32_t given = 0, distinct = 0;
     for (uint32_t i = 1; i < count && i < BUCKETS_AHEAD; i++)
         block_index_prefetch_bucket(&index, keys[i]);
@@ -297,7 +297,7 @@ uint64_t block_queue_list(const struct block_queue *queue, kv_block *out, uint64
 {
     uint64_t n = 0;
     for (uint64_t at = queue->head; at != queue->tail; at++) {
-        kv_block block = block_at(queue, at);
+        kv_block block = block_at(queue->ring, at);
         if (block == 0)
             continue;
         if (n < cap)
@@ -317,15 +317,15 @@ uint64_t block_queue_list(const struct block_queue *queue, kv_block *out, uint64
 static const char *check_ring(const struct block_queue *queue)
 {
     uint64_t length = 0, cached = 0;
-    if (queue->tail - queue->head > queue->capacity)
+    if (queue->tail - queue->head > (uint64_t)queue->ring.mask + 1)
         return "block queue: more entries than places";
     for (uint64_t at = queue->head; at != queue->tail; at++) {
-        kv_block block = block_at(queue, at);
+        kv_block block = block_at(queue->ring, at);
         if (block == 0)
             continue;
         if (block > queue->blocks || ++length > queue->free_blocks)
             return "block queue: longer than the count of free blocks, or an entry is no block";
-        if (queue->nodes[block].place + block - 1 != place_at(queue, at))
+        if (queue->nodes[block].place + block - 1 != place_at(queue->ring, at))
             return "block queue: a block does not know its place";
         if (queue->nodes[block].refs != 0)
             return "block queue: a queued block is held";

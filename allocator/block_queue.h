@@ -10,12 +10,17 @@
 #include "allocator/eviction.h"
 #include "allocator/kv_policy.h"
 
+/* The free queue in an array, with holes where blocks were taken out of its middle. */
+struct queue_ring {
+    uint32_t *entries; /* encoded, see block_queue.c */
+    uint32_t mask;     /* place = position & mask; one less than a power of two */
+};
+
 struct block_queue {
     struct keyed_block *nodes; /* [blocks + 1]; node 0 is the null block's */
     struct block_index index;
-    uint32_t *ring;      /* [capacity] the free queue with holes where blocks were taken out of its middle */
-    uint64_t capacity;   /* power of two */
-    uint64_t head, tail; /* positions, modulo 2^64; place in the ring = position & (capacity - 1) */
+    struct queue_ring ring;
+    uint64_t head, tail; /* positions in the ring, modulo 2^64 */
     uint32_t blocks;
     uint32_t free_blocks;   /* in the queue, keyed ones included */
     uint32_t cached_blocks; /* of these, with a key */

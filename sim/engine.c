@@ -131,21 +131,25 @@ static bool window_open(const struct engine *e)
     return e->now >= e->accounting.window_begin && e->now < e->accounting.window_end;
 }
 
+static void log_evicted(struct engine *e, kv_block block)
+{
+    if (e->evict_log_count == e->evict_log_capacity) {
+        kv_block *grown = engine_grow_array(e, e->evict_log, e->evict_log_count,
+                                            &e->evict_log_capacity, sizeof *grown);
+        if (!grown) return;
+        e->evict_log = grown;
+    }
+    e->evict_log[e->evict_log_count++] = block;
+}
+
+/* Once for every block that a full pool hands out: what is rare has a function of its own. */
 static void on_evicted(void *context, kv_block block, uint64_t key)
 {
     struct engine *e = context;
     (void)key;
-    if (window_open(e)) e->stats.evictions++;
-    if (e->config.hooks.step) {
-        if (e->evict_log_count == e->evict_log_capacity) {
-            kv_block *grown = engine_grow_array(e, e->evict_log, e->evict_log_count,
-                                                &e->evict_log_capacity, sizeof *grown);
-            if (!grown) return;
-            e->evict_log = grown;
-        }
-        e->evict_log[e->evict_log_count++] = block;
-    }
-    engine_event(e, EVENT_EVICT, NULL, block, 0);
+    e->stats.evictions += window_open(e);
+    if (e->config.hooks.step) log_evicted(e, block);
+    if (e->config.hooks.event) engine_event(e, EVENT_EVICT, NULL, block, 0);
 }
 
 static void on_copied(void *context, kv_block from, kv_block to)
@@ -389,13 +393,6 @@ static uint64_t step_duration(const struct engine *e)
     return step_time_ns(&e->config.step_time, &work) + host_copy_ns(e->step_swap_bytes);
 }
 
-static uint64_t held_units(const struct engine *e)
-{
-    struct kv_facts facts;
-    kv_get_facts(e->policy, &facts);
-    return facts.held_bytes / e->policy->unit_bytes;
-}
-
 static uint64_t free_units(const struct engine *e)
 {
     struct kv_facts facts;
@@ -454,8 +451,8 @@ static void report_step(struct engine *e, uint64_t free_after_schedule, uint64_t
 
 static void count_step(struct engine *e)
 {
-    uint64_t held = held_units(e);
-    if (held > e->stats.peak_held_units) e->stats.peak_held_units = held;
+    uint64_t held_bytes = e->accounting.now.held_bytes;
+    if (held_bytes > e->peak_held_bytes) e->peak_held_bytes = held_bytes;
     if (!window_open(e)) return;
     e->stats.window_steps++;
     if (e->head_refused_though_free) e->stats.head_refused_steps++;
@@ -488,7 +485,7 @@ static bool run_step(struct engine *e, bool more_arrivals)
         return true; /* only verdicts: no step, and another pass at once if requests are left */
     }
     uint64_t begin = e->now, duration = step_duration(e);
-    uint64_t free_after_schedule = free_units(e);
+    uint64_t free_after_schedule = e->config.hooks.step ? free_units(e) : 0;
     accounting_set(&e->accounting, e->running_seqs, e->refused, &e->probe);
     check_states(e, &e->probe);
     e->accounting.now.head_refused_though_free = e->head_refused_though_free;
@@ -588,5 +585,6 @@ int engine_run(struct engine *e, struct wl_source *source, struct err *err)
     if (status) return -1;
     if (e->out_of_memory) return err_set(err, ERR_FAILED, "out of memory");
     e->stats.refusals = e->refusals.totals;
+    e->stats.peak_held_units = e->peak_held_bytes / e->policy->unit_bytes;
     return 0;
 }

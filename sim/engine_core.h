@@ -121,6 +121,7 @@ struct engine {
     struct hit_digest serial_hits; /* serial runs: hit blocks of each request, -1 for one that never fits */
     uint32_t *dead_of_block; /* scratch of engine_window.c; NULL without a window */
     uint64_t demand_units;   /* all that the last refused request would hold, for the verdict's arithmetic */
+    uint64_t peak_held_bytes;
     uint64_t checks;   /* how often the states could have been walked */
     bool started;      /* the first request has arrived */
     bool out_of_memory; /* the process's own: noticed in a place that cannot report it */

@@ -79,10 +79,47 @@ bool quantiles_exact(const struct quantiles *q)
     return q->buckets == NULL;
 }
 
+/* By bytes, the least significant first; bytes that are the same in all values, of which latencies have several, cost
+ * nothing. False, nothing changed, when there is no memory for a second array. */
+static bool sort_by_bytes(uint64_t *values, size_t count)
+{
+    size_t(*counts)[256] = calloc(8, sizeof *counts);
+    uint64_t *other = malloc(count * sizeof *other), *from = values, *to = other;
+    bool room = counts && other;
+    for (size_t i = 0; room && i < count; i++) {
+        for (unsigned b = 0; b < 8; b++) counts[b][values[i] >> 8 * b & 255]++;
+    }
+    for (unsigned b = 0; room && b < 8; b++) {
+        size_t *at = counts[b], sum = 0;
+        if (at[values[0] >> 8 * b & 255] == count) continue;
+        for (unsigned v = 0; v < 256; v++) {
+            size_t n = at[v];
+            at[v] = sum;
+            sum += n;
+        }
+        for (size_t i = 0; i < count; i++) to[at[from[i] >> 8 * b & 255]++] = from[i];
+        uint64_t *swapped = from;
+        from = to;
+        to = swapped;
+    }
+    if (room && from != values) memcpy(values, from, count * sizeof *values);
+    free(other);
+    free(counts);
+    return room;
+}
+
 static int compare_u64(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
+}
+
+static void sort(struct quantiles *q)
+{
+    size_t count = (size_t)q->count;
+    if (q->sorted) return;
+    if (!sort_by_bytes(q->values, count)) qsort(q->values, count, sizeof *q->values, compare_u64);
+    q->sorted = true;
 }
 
 uint64_t quantiles_at(struct quantiles *q, unsigned percent)
@@ -90,8 +127,7 @@ uint64_t quantiles_at(struct quantiles *q, unsigned percent)
     assert(q->count > 0 && percent > 0 && percent <= 100);
     uint64_t rank = (uint64_t)(((unsigned __int128)q->count * percent + 99) / 100);
     if (!q->buckets) {
-        if (!q->sorted) qsort(q->values, (size_t)q->count, sizeof *q->values, compare_u64);
-        q->sorted = true;
+        sort(q);
         return q->values[rank - 1];
     }
     uint64_t seen = 0;
