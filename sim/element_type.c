@@ -16,7 +16,7 @@ static const struct element_spec SPECS[ELEMENT_TYPES] = {
     [ELEMENT_INT8] = {"int8", 256, 0, BOTH, "|w8a8|w8a8_int8|w8a16|experts_int8|tpu_int8|llm_int8|int8_weight_only|"},
     [ELEMENT_INT4] = {"int4", 133, 0, ELEMENT_FOR_WEIGHTS,
                       "|awq|awq_marlin|gptq|gptq_marlin|marlin|w4a16|w4a16_awq|w4a16_gptq|int4_awq|moe_wna16|w4a8_awq|auto-round|"
-                      "auto_round|inc|"},
+                      "auto_round|inc|bitsandbytes|bnb|"},
     [ELEMENT_NVFP4] = {"nvfp4", 144, 0, BOTH, "|fp4|modelopt_fp4|fp4_e2m1|"},
     [ELEMENT_MXFP4] = {"mxfp4", 136, 0, ELEMENT_FOR_WEIGHTS, "|gpt_oss_mxfp4|w4a8_mxfp4_mxfp8|quark_mxfp4|"},
     [ELEMENT_BFP8] = {"bfp8", 272, 0, BOTH, "|bfloat8_b|bfp8_b|"},

@@ -73,7 +73,8 @@ static bool type_needs_gpu(struct context *x, struct plan_finding *f)
 
 static bool device_overcommitted(struct context *x, struct plan_finding *f)
 {
-    if (!x->stage->has_budget || x->stage->overcommitted_bytes == 0) return false;
+    /* Where no block fits the verdict says it all. */
+    if (!x->stage->has_budget || x->stage->overcommitted_bytes == 0 || x->stage->num_blocks == 0) return false;
     f->severity = FINDING_ERROR;
     SAY(found, "what the plan puts on the device exceeds it");
     SAY(arithmetic, "%s more than the %s there are; %s of CUDA graphs are %s the share", A(x->stage->overcommitted_bytes), B(x->in->gpu_memory),

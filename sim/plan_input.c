@@ -165,13 +165,23 @@ static int read_state_types(struct plan_input *in, const struct options *o, stru
     return 0;
 }
 
+/* Methods that leave the type to the checkpoint. */
+static bool names_no_type(const char *method)
+{
+    static const char METHODS[] = "|none|auto|compressed-tensors|compressed_tensors|quark|torchao|gguf|hqq|modelopt_mixed|";
+    char key[40] = "|";
+    strncat(key, method, 36);
+    strcat(key, "|");
+    return strcasestr(METHODS, key) != NULL;
+}
+
 /* auto: what the checkpoint asks for, else the type of the activations. */
 static int read_types(struct plan_input *in, const struct options *o, struct err *err)
 {
     if (!in->has_shape) in->shape.type = ELEMENT_BF16;
     if (read_type("dtype", o->dtype, ELEMENT_FOR_WEIGHTS, &in->shape.type, err) != 0) return -1;
     in->weights = model_checkpoint_type(&in->shape);
-    if (o->quantization && strcasecmp(o->quantization, "none") != 0 &&
+    if (o->quantization && !names_no_type(o->quantization) &&
         read_type("quantization", o->quantization, ELEMENT_FOR_WEIGHTS, &in->weights, err) != 0)
         return -1;
     in->cache_auto = !o->kv_cache_dtype || strcasecmp(o->kv_cache_dtype, "auto") == 0;

@@ -62,7 +62,7 @@ static void print_head(const struct plan_report *r, FILE *out)
     fprintf(out, "engine    %s", in->engine->name);
     if (in->tp > 1) fprintf(out, ", %u tensor-parallel ranks", in->tp);
     if (in->pp > 1) fprintf(out, ", %u pipeline stages (stage %u binds)", in->pp, r->plan->binding);
-    fprintf(out, "\n");
+    fprintf(out, "\nsteps     up to %" PRIu64 " tokens, %" PRIu64 " sequences\n", in->max_num_batched_tokens, in->max_num_seqs);
 }
 
 /* --- the balance sheet -------------------------------------------------------------------------------- */
