@@ -13,6 +13,7 @@ struct work {
     struct plan plan;
     struct plan_serve serve;
     struct plan_findings findings;
+    struct plan_trace trace;
     struct serving_notes notes;
 };
 
@@ -43,7 +44,8 @@ static int plan_work(struct work *w, struct optset *set, struct err *err)
     bool pasted = optset_given(set, "command");
     if (pasted && serving_command_read(set, &w->notes, err) != 0) return -1;
     plan_compute(&w->plan, &w->input);
-    plan_find(&w->findings, &w->plan, &w->input);
+    if (plan_trace_read(&w->trace, &w->options, w->input.block_tokens, w->input.max_model_len, err) != 0) return -1;
+    plan_find(&w->findings, &w->plan, &w->input, &w->trace);
     bool asked = w->input.serve_requests != PLAN_UNKNOWN;
     if (asked && w->input.serve_tokens == PLAN_UNKNOWN)
         return err_set(err, ERR_USAGE, "--num-requests: needs --request-tokens or --max-model-len beside it");
@@ -70,7 +72,7 @@ const struct command command_plan = {
     .summary = "the memory plan: bytes by purpose, blocks, concurrency, or why it would not start",
     .usage = "[OPTION...] [MODEL]",
     .notes = "MODEL is a built-in model, a Hugging Face config.json, or the folder that holds\n"
-             "one. All bytes are of one rank. Figures that are guesses say so, and have an\n"
+             "one. All bytes are of one rank. A --trace serves the findings. Figures that are guesses say so, and have an\n"
              "option. docs/plan.md explains the rules.\n"
              "\n"
              "  pagesim plan llama-3-8b --gpu h100-sxm --max-model-len 32k\n"

@@ -48,8 +48,8 @@ enum option_commands {
     FOR_SIM = FOR_RUN | FOR_SWEEP,
     FOR_MEMORY = FOR_SIM | FOR_PLAN, /* whatever sizes a pool */
     FOR_TRACE_READ = FOR_TRACE_STATS | FOR_TRACE_CONVERT | FOR_TRACE_CHECK,
-    FOR_READ = FOR_SIM | FOR_CACHE | FOR_TRACE_READ, /* whatever reads a trace */
-    FOR_ALL = FOR_READ | FOR_POLICIES | FOR_TRACE_GEN | FOR_BENCH | FOR_PLAN,
+    FOR_READ = FOR_SIM | FOR_CACHE | FOR_TRACE_READ | FOR_PLAN, /* whatever reads a trace */
+    FOR_ALL = FOR_READ | FOR_POLICIES | FOR_TRACE_GEN | FOR_BENCH,
 };
 
 /* Sections of the help, in this order. Options from OPT_CHECKS on never change a figure, so results do

@@ -18,6 +18,7 @@ struct context {
     const struct plan *plan;
     const struct plan_input *in;
     const struct plan_stage *stage; /* the binding one */
+    const struct plan_trace *trace; /* NULL: none is known */
     char a[32], b[32], c[32], d[32];
 };
 
@@ -191,13 +192,17 @@ static bool online_quantization(struct context *x, struct plan_finding *f)
     return true;
 }
 
+/* Without a trace it may cost much or nothing; with one it is known. */
 static bool caching_off(struct context *x, struct plan_finding *f)
 {
-    if (x->in->prefix_caching) return false;
-    f->severity = FINDING_WARNING;
+    const struct plan_trace *t = x->trace;
+    if (x->in->prefix_caching || (t && t->has_content && t->shared_tokens == 0)) return false;
     SAY(found, "prefix caching is off: repeated prompts are computed and stored again");
-    SAY(arithmetic, "what it would hit depends on the requests: pagesim cache TRACE gives the hit rate for %s blocks",
-        x->plan->num_blocks == PLAN_UNKNOWN ? "a number of" : "this plan's");
+    if (t && t->has_content)
+        SAY(arithmetic, "%" PRIu64 " of the trace's %" PRIu64 " prompt tokens (%.1f %%) repeat an earlier prompt in whole blocks of %" PRIu64, t->shared_tokens,
+            t->prompt_tokens, 100.0 * (double)t->shared_tokens / (double)t->prompt_tokens, x->in->block_tokens);
+    else
+        SAY(arithmetic, "how much that is depends on the requests: %s", t ? "the trace has no content ids" : "give their --trace");
     SAY(change, "--enable-prefix-caching, unless no two requests share a prefix");
     return true;
 }
@@ -241,6 +246,28 @@ static bool length_wastes(struct context *x, struct plan_finding *f)
     return true;
 }
 
+static bool length_unused(struct context *x, struct plan_finding *f)
+{
+    const struct plan_trace *t = x->trace;
+    uint64_t length = x->in->max_model_len;
+    if (!t || t->requests == 0 || length == PLAN_UNKNOWN || length / 2 < t->longest_tokens) return false;
+    f->severity = FINDING_NOTE;
+    SAY(found, "max_model_len %" PRIu64 " is more than twice what any request of the trace needs", length);
+    SAY(arithmetic, "the longest has %" PRIu64 " tokens; a paged cache reserves nothing for the rest, contiguous ones and the profile run do", t->longest_tokens);
+    SAY(change, "--max-model-len %" PRIu64, t->longest_tokens);
+    return true;
+}
+
+static bool length_cuts(struct context *x, struct plan_finding *f)
+{
+    const struct plan_trace *t = x->trace;
+    if (!t || t->too_long == 0) return false;
+    SAY(found, "requests of the trace are longer than max_model_len %" PRIu64 ": rejected or cut", x->in->max_model_len);
+    SAY(arithmetic, "%" PRIu64 " of %" PRIu64 " requests; the longest has %" PRIu64 " tokens", t->too_long, t->requests, t->longest_tokens);
+    SAY(change, "--max-model-len %" PRIu64 ", if the pool bears it", t->longest_tokens);
+    return true;
+}
+
 static bool heads_replicated(struct context *x, struct plan_finding *f)
 {
     const struct plan_input *in = x->in;
@@ -279,6 +306,8 @@ static const struct {
     {"length-refuses", length_refuses},
     {"length-beyond-model", length_beyond_model},
     {"length-wastes", length_wastes},
+    {"length-unused", length_unused},
+    {"length-cuts", length_cuts},
     {"block-kernels", block_kernels},
     {"block-latent", block_latent},
     {"block-sharing", block_sharing},
@@ -291,10 +320,11 @@ static const struct {
 };
 _Static_assert(sizeof FINDINGS / sizeof FINDINGS[0] <= PLAN_FINDINGS_MAX, "room for all");
 
-void plan_find(struct plan_findings *findings, const struct plan *plan, const struct plan_input *in)
+void plan_find(struct plan_findings *findings, const struct plan *plan, const struct plan_input *in, const struct plan_trace *trace)
 {
     struct plan_findings all = {0};
-    struct context x = {.plan = plan, .in = in, .stage = &plan->stages[plan->binding]};
+    struct context x = {.plan = plan, .in = in, .stage = &plan->stages[plan->binding],
+                        .trace = trace && trace->known ? trace : NULL};
     for (size_t i = 0; i < sizeof FINDINGS / sizeof FINDINGS[0]; i++) {
         struct plan_finding *f = &all.items[all.count];
         *f = (struct plan_finding){.id = FINDINGS[i].id, .severity = FINDING_WARNING};

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "sim/plan.h"
+#include "sim/plan_trace.h"
 
 enum finding_severity {
     FINDING_ERROR,   /* will not start, or dies */
@@ -25,8 +26,8 @@ struct plan_findings {
     struct plan_finding items[PLAN_FINDINGS_MAX]; /* errors first, then in table order */
 };
 
-/* Every finding that applies. */
-void plan_find(struct plan_findings *findings, const struct plan *plan, const struct plan_input *input);
+/* Every finding that applies. trace may be NULL. */
+void plan_find(struct plan_findings *findings, const struct plan *plan, const struct plan_input *input, const struct plan_trace *trace);
 const char *finding_severity_text(enum finding_severity severity);
 /* NULL when memory is short. */
 json_t *plan_findings_json(const struct plan_findings *findings);

@@ -19,7 +19,8 @@ static int make(struct plan_case *c, const char *text, struct err *err)
         return -1;
     plan_compute(&c->plan, &c->input);
     c->stage = &c->plan.stages[c->plan.binding];
-    plan_find(&c->findings, &c->plan, &c->input);
+    if (plan_trace_read(&c->trace, &c->options, c->input.block_tokens, c->input.max_model_len, err)) return -1;
+    plan_find(&c->findings, &c->plan, &c->input, &c->trace);
     return 0;
 }
 

@@ -11,6 +11,7 @@ struct plan_case {
     struct plan_input input;
     struct plan plan;
     const struct plan_stage *stage; /* the binding one */
+    struct plan_trace trace; /* of --trace */
     struct plan_findings findings;
 };
 

@@ -53,7 +53,7 @@ static void use_plan(const struct model_shape *shape, const char *engine)
     in->serve_requests = 1000;
     in->serve_tokens = 100000000;
     plan_compute(plan, in);
-    plan_find(findings, plan, in);
+    plan_find(findings, plan, in, NULL);
     struct plan_serve serve;
     plan_serve(&serve, in);
     for (uint32_t s = 0; s < plan->stage_count; s++) {
