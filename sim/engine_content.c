@@ -127,25 +127,50 @@ void engine_take_content(struct engine *e, struct sim_request *r, const struct w
     r->span_count = count;
     r->span_tokens = span_sum(r->spans, count);
     r->has_content = true;
-    e->known_outputs = e->known_outputs || from->output_spans > 0 || r->final_spans;
     e->stats.any_content = true;
 }
 
-/* Tells the infinite cache what the request has filled by now. */
 void engine_share_filled(struct engine *e, struct sim_request *r)
 {
     if (!e->shared || !r->has_content) return;
     if (!r->cursor_open) {
-        shared_cursor_begin(e->shared, &r->cursor);
-        shared_cursor_begin(e->shared, &r->final_cursor);
+        shared_cursor_begin(e->shared, &r->cursor, r);
+        if (r->final_spans) shared_cursor_begin(e->shared, &r->final_cursor, r);
         r->cursor_open = true;
     }
     bool unkeyed = e->config.cache_output == CACHE_OUTPUT_UNKEYED;
     uint64_t known = r->final_spans || unkeyed ? r->prompt_tokens : r->span_tokens;
-    if (shared_cursor_advance(e->shared, &r->cursor, r->spans, r->span_count,
-                              min_u64(r->filled, known)) ||
-        shared_cursor_advance(e->shared, &r->final_cursor, r->final_spans, r->final_span_count,
-                              min_u64(r->filled, r->final_span_tokens))) {
-        e->out_of_memory = true;
+    int failed = shared_cursor_advance(e->shared, &r->cursor, r->spans, r->span_count,
+                                       min_u64(r->filled, known));
+    if (r->final_spans && !failed) {
+        failed = shared_cursor_advance(e->shared, &r->final_cursor, r->final_spans, r->final_span_count,
+                                       min_u64(r->filled, r->final_span_tokens));
     }
+    if (failed) e->out_of_memory = true;
+}
+
+void engine_unshare(struct engine *e, struct sim_request *r)
+{
+    if (!r->cursor_open) return;
+    shared_cursor_end(e->shared, &r->cursor);
+    if (r->final_spans) shared_cursor_end(e->shared, &r->final_cursor);
+    r->cursor_open = false;
+}
+
+/* Requests that are not visited tell what they have filled when somebody asks. */
+static bool share_parked(void *context, struct shared_cursor *cursor)
+{
+    struct engine *e = context;
+    struct sim_request *r = cursor->owner;
+    uint64_t before = cursor->tokens;
+    if (!r->parked) return false;
+    park_show(e, r);
+    engine_share_filled(e, r);
+    return cursor->tokens > before;
+}
+
+uint64_t engine_shared_tokens(struct engine *e, const struct sim_request *r)
+{
+    struct shared_waker waker = {.wake = share_parked, .context = e};
+    return shared_prefix_match(e->shared, r->spans, r->prompt_spans, r->prompt_tokens, &waker);
 }

@@ -91,7 +91,6 @@ struct engine {
     uint64_t admissions;
     uint64_t pool_version;  /* changes with every change of the pool; from 1 on */
     uint64_t promised_units; /* sum over the running requests */
-    bool known_outputs;     /* some request's output content is known */
     struct request_list waiting, running, swapped;
     uint64_t host_units, host_units_used; /* host memory for swapped requests */
     uint64_t step_swap_bytes;
@@ -224,6 +223,10 @@ bool engine_prepare_keys(struct engine *engine, struct sim_request *request);
 bool engine_keys_may_wait(const struct engine *engine, const struct sim_request *request);
 /* Tells the infinite cache what the request has filled by now. */
 void engine_share_filled(struct engine *engine, struct sim_request *request);
+/* Leading tokens of the request's prompt that the infinite cache has. */
+uint64_t engine_shared_tokens(struct engine *engine, const struct sim_request *request);
+/* Nothing more will be told. */
+void engine_unshare(struct engine *engine, struct sim_request *request);
 void engine_release_memory(struct engine *engine, struct sim_request *request);
 /* Ends the request wherever it is: memory back, out of its queue, storage free. */
 void engine_drop(struct engine *engine, struct sim_request *request);

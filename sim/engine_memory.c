@@ -49,22 +49,11 @@ void engine_lookup(struct engine *e, struct sim_request *r, struct kv_hit *hit)
     if (counts_every_lookup(e)) count_lookup(e, r, request_target(r), hit->tokens);
 }
 
-/* Requests that are not visited tell what they have filled when somebody asks. */
-static void share_parked(struct engine *e)
-{
-    if (!e->known_outputs || e->park.requests == 0) return;
-    park_show_filled(e);
-    for (struct sim_request *r = park_next(e, NULL); r; r = park_next(e, r)) engine_share_filled(e, r);
-}
-
 /* What the infinite token-exact cache would have hit, and where the difference went. */
 static void count_lost_sharing(struct engine *e, const struct sim_request *r, uint64_t hit_tokens)
 {
     if (!e->shared || !r->has_content) return;
-    share_parked(e);
-    uint64_t block = e->policy->block_tokens;
-    uint64_t shared =
-        shared_prefix_match(e->shared, r->spans, r->prompt_spans, r->prompt_tokens);
+    uint64_t block = e->policy->block_tokens, shared = engine_shared_tokens(e, r);
     uint64_t whole_blocks = shared - shared % block;
     uint64_t usable = min_u64(shared, r->prompt_tokens - 1);
     usable -= usable % block;

@@ -214,12 +214,15 @@ struct sim_request *park_next(const struct engine *e, const struct sim_request *
     return next == e->park.first_active ? NULL : next;
 }
 
+void park_show(struct engine *e, struct sim_request *r)
+{
+    sync(e, r);
+    r->filled = r->computed + (e->park.in_step ? 1 : 0);
+}
+
 void park_show_filled(struct engine *e)
 {
-    for (struct sim_request *r = park_next(e, NULL); r; r = park_next(e, r)) {
-        sync(e, r);
-        r->filled = r->computed + (e->park.in_step ? 1 : 0);
-    }
+    for (struct sim_request *r = park_next(e, NULL); r; r = park_next(e, r)) park_show(e, r);
 }
 
 uint64_t park_width_before(const struct engine *e, uint64_t order)

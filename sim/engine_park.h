@@ -56,8 +56,10 @@ struct sim_request *park_next_due(struct engine *engine);
 void park_leave(struct engine *engine, struct sim_request *request);
 /* The parked request behind this one in the running list (NULL: the first), or NULL. Visited ones are left out. */
 struct sim_request *park_next(const struct engine *engine, const struct sim_request *request);
-/* Brings the counters of all parked requests up to date in place, for those who look at them; in a step `filled`
- * includes its tokens. O(parked). */
+/* Brings the counters of a parked request up to date in place, for those who look at them; in a step `filled` includes its
+ * token. */
+void park_show(struct engine *engine, struct sim_request *request);
+/* Those of all parked requests. O(parked). */
 void park_show_filled(struct engine *engine);
 
 /* When the running requests have been served: books one token for each parked sequence. Once a pass. */

@@ -121,10 +121,7 @@ void engine_drop(struct engine *e, struct sim_request *r)
     } else if (r->state == REQUEST_SWAPPED) {
         engine_leave_host(e, r);
     }
-    if (r->cursor_open) {
-        shared_cursor_end(e->shared, &r->cursor);
-        shared_cursor_end(e->shared, &r->final_cursor);
-    }
+    engine_unshare(e, r);
     give_request(e, r);
 }
 

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A node is a run of consecutive tokens. When a node is split, the *lower* part keeps the number, so a place
- * told by its distance from a node's end stays where it is: in that node, or in those above it. */
+/* A node is a run of consecutive tokens. When a node is split, the *lower* part keeps the number, so that a place told by
+ * its distance from a node's end stays where it is. */
 struct node {
     uint64_t space, first, count;
     uint32_t parent;
     uint32_t children; /* nodes below it */
-    uint32_t cursors;  /* cursors that name it */
+    struct shared_cursor *cursors; /* that stand in it */
 };
 
 /* (parent, first token) -> child, open addressing; child 0 (the root) marks a free place. */
@@ -115,8 +115,32 @@ static uint32_t add_node(struct shared_prefix *t, uint32_t parent, uint64_t spac
     return id;
 }
 
-/* Cuts the node that edge leads to after `keep` tokens; returns the new upper part. */
-static uint32_t split(struct shared_prefix *t, uint32_t edge, uint64_t keep)
+static void link_cursor(struct shared_prefix *t, struct shared_cursor *cursor, uint32_t node, uint64_t left)
+{
+    struct node *n = &t->nodes[node];
+    cursor->node = node;
+    cursor->left = left;
+    cursor->prev = NULL;
+    cursor->next = n->cursors;
+    if (n->cursors) n->cursors->prev = cursor;
+    n->cursors = cursor;
+}
+
+static void unlink_cursor(struct shared_prefix *t, struct shared_cursor *cursor)
+{
+    if (cursor->prev) cursor->prev->next = cursor->next;
+    else t->nodes[cursor->node].cursors = cursor->next;
+    if (cursor->next) cursor->next->prev = cursor->prev;
+}
+
+static void move_cursor(struct shared_prefix *t, struct shared_cursor *cursor, uint32_t node, uint64_t left)
+{
+    unlink_cursor(t, cursor);
+    link_cursor(t, cursor, node, left);
+}
+
+/* Cuts the node that edge leads to after `keep` tokens. */
+static void split(struct shared_prefix *t, uint32_t edge, uint64_t keep)
 {
     uint32_t lower = t->edges[edge].child;
     struct node *n = &t->nodes[lower];
@@ -133,72 +157,83 @@ static uint32_t split(struct shared_prefix *t, uint32_t edge, uint64_t keep)
     t->edges[edge_find(t, upper, n->space, n->first)] =
         (struct edge){.space = n->space, .first = n->first, .parent = upper, .child = lower};
     t->edge_count++;
-    return upper;
+    for (struct shared_cursor *c = n->cursors, *next; c; c = next) {
+        next = c->next;
+        if (c->left >= n->count) move_cursor(t, c, upper, c->left - n->count);
+    }
 }
 
-uint64_t shared_prefix_match(const struct shared_prefix *t, const struct wl_span *spans,
-                             size_t span_count, uint64_t max_tokens)
+/* Where a search ended. */
+struct place {
+    uint32_t node;
+    uint64_t in_node; /* tokens of the node */
+    uint64_t tokens;  /* found in all */
+};
+
+static struct place walk(const struct shared_prefix *t, const struct wl_span *spans, size_t span_count,
+                         uint64_t max_tokens)
 {
     const struct node *node = &t->nodes[0];
-    uint32_t id = 0;
-    uint64_t in_node = 0, matched = 0;
+    struct place at = {0};
     for (size_t s = 0; s < span_count; s++) {
         uint64_t in_span = 0;
         while (in_span < spans[s].count) {
-            if (matched >= max_tokens) return max_tokens;
+            if (at.tokens >= max_tokens) return at;
             uint64_t next = spans[s].first + in_span;
-            if (in_node == node->count) {
-                id = t->edges[edge_find(t, id, spans[s].space, next)].child;
-                if (id == 0) return matched;
-                node = &t->nodes[id];
-                in_node = 0;
-            } else if (node->space != spans[s].space || node->first + in_node != next) {
-                return matched;
+            if (at.in_node == node->count) {
+                uint32_t child = t->edges[edge_find(t, at.node, spans[s].space, next)].child;
+                if (child == 0) return at;
+                at.node = child;
+                at.in_node = 0;
+                node = &t->nodes[child];
+            } else if (node->space != spans[s].space || node->first + at.in_node != next) {
+                return at;
             }
-            uint64_t run = min_u64(node->count - in_node, spans[s].count - in_span);
-            in_node += run;
+            uint64_t run = min_u64(node->count - at.in_node, spans[s].count - in_span);
+            at.in_node += run;
             in_span += run;
-            matched += run;
+            at.tokens += run;
         }
     }
-    return min_u64(matched, max_tokens);
+    return at;
 }
 
-void shared_cursor_begin(struct shared_prefix *t, struct shared_cursor *cursor)
+/* Whether some cursor that stood there has gone on. */
+static bool wake_at(struct shared_prefix *t, const struct place *at, const struct shared_waker *waker)
 {
-    memset(cursor, 0, sizeof *cursor);
-    t->nodes[0].cursors++;
+    const struct node *n = &t->nodes[at->node];
+    for (struct shared_cursor *c = n->cursors; c; c = c->next) {
+        if (c->left == n->count - at->in_node && waker->wake(waker->context, c)) return true;
+    }
+    return false;
+}
+
+uint64_t shared_prefix_match(struct shared_prefix *t, const struct wl_span *spans, size_t span_count,
+                             uint64_t max_tokens, const struct shared_waker *waker)
+{
+    struct place at;
+    do {
+        at = walk(t, spans, span_count, max_tokens);
+    } while (waker && at.tokens < max_tokens && wake_at(t, &at, waker));
+    return min_u64(at.tokens, max_tokens);
+}
+
+void shared_cursor_begin(struct shared_prefix *t, struct shared_cursor *cursor, void *owner)
+{
+    *cursor = (struct shared_cursor){.owner = owner};
+    link_cursor(t, cursor, 0, 0);
 }
 
 void shared_cursor_end(struct shared_prefix *t, struct shared_cursor *cursor)
 {
-    t->nodes[cursor->node].cursors--;
-}
-
-static void move_cursor(struct shared_prefix *t, struct shared_cursor *cursor, uint32_t node,
-                        uint64_t left)
-{
-    t->nodes[cursor->node].cursors--;
-    t->nodes[node].cursors++;
-    cursor->node = node;
-    cursor->left = left;
-}
-
-/* After splits of its node a cursor may stand above it. */
-static void find_cursor(struct shared_prefix *t, struct shared_cursor *cursor)
-{
-    while (cursor->node != 0 && cursor->left >= t->nodes[cursor->node].count) {
-        const struct node *n = &t->nodes[cursor->node];
-        move_cursor(t, cursor, n->parent, cursor->left - n->count);
-    }
+    unlink_cursor(t, cursor);
 }
 
 /* The cursor stands inside a node whose next token is another one: cuts the node there. */
 static void cut_at_cursor(struct shared_prefix *t, struct shared_cursor *cursor)
 {
     const struct node *n = &t->nodes[cursor->node];
-    uint32_t edge = edge_find(t, n->parent, n->space, n->first);
-    move_cursor(t, cursor, split(t, edge, n->count - cursor->left), 0);
+    split(t, edge_find(t, n->parent, n->space, n->first), n->count - cursor->left);
 }
 
 /* Inserts at most `count` tokens that start with (space, first) behind the cursor, at least one; returns how
@@ -206,7 +241,6 @@ static void cut_at_cursor(struct shared_prefix *t, struct shared_cursor *cursor)
 static uint64_t insert_run(struct shared_prefix *t, struct shared_cursor *cursor, uint64_t space,
                            uint64_t first, uint64_t count)
 {
-    find_cursor(t, cursor);
     struct node *at = &t->nodes[cursor->node];
     if (cursor->left > 0) {
         if (at->space == space && at->first + at->count - cursor->left == first) {
@@ -217,7 +251,7 @@ static uint64_t insert_run(struct shared_prefix *t, struct shared_cursor *cursor
         cut_at_cursor(t, cursor);
         at = &t->nodes[cursor->node];
     }
-    bool alone = cursor->node != 0 && at->children == 0 && at->cursors == 1;
+    bool alone = cursor->node != 0 && at->children == 0 && at->cursors == cursor && !cursor->next;
     if (alone && at->space == space && at->first + at->count == first) {
         at->count += count;
         return count;
