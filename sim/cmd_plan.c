@@ -72,8 +72,8 @@ const struct command command_plan = {
     .summary = "the memory plan: bytes by purpose, blocks, concurrency, or why it would not start",
     .usage = "[OPTION...] [MODEL]",
     .notes = "MODEL is a built-in model, a Hugging Face config.json, or the folder that holds\n"
-             "one. All bytes are of one rank. A --trace serves the findings. Figures that are guesses say so, and have an\n"
-             "option. docs/plan.md explains the rules.\n"
+             "one. All bytes are of one rank. Figures that are guesses say so, and have an\n"
+             "option. A --trace serves the findings. docs/plan.md explains the rules.\n"
              "\n"
              "  pagesim plan llama-3-8b --gpu h100-sxm --max-model-len 32k\n"
              "  pagesim plan --gpu h100-sxm --command 'vllm serve meta-llama/Meta-Llama-3-70B\n"
