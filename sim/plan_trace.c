@@ -7,9 +7,9 @@
 static int share(struct plan_trace *t, struct shared_prefix *tree, const struct wl_request *r, uint64_t block_tokens, struct err *err)
 {
     struct shared_cursor cursor;
-    uint64_t match = shared_prefix_match(tree, r->prompt, r->prompt_spans, r->prompt_tokens - 1);
+    uint64_t match = shared_prefix_match(tree, r->prompt, r->prompt_spans, r->prompt_tokens - 1, NULL);
     t->shared_tokens += match / block_tokens * block_tokens;
-    shared_cursor_begin(tree, &cursor);
+    shared_cursor_begin(tree, &cursor, NULL);
     int status = shared_cursor_advance(tree, &cursor, r->prompt, r->prompt_spans, r->prompt_tokens);
     shared_cursor_end(tree, &cursor);
     return status == 0 ? 0 : err_set(err, ERR_FAILED, "out of memory");

@@ -198,14 +198,16 @@ static struct place walk(const struct shared_prefix *t, const struct wl_span *sp
     return at;
 }
 
-/* Whether some cursor that stood there has gone on. */
-static bool wake_at(struct shared_prefix *t, const struct place *at, const struct shared_waker *waker)
+/* Whether some cursor on the way there has gone on. */
+static bool wake_one(struct shared_prefix *t, const struct place *end, const struct shared_waker *waker)
 {
-    const struct node *n = &t->nodes[at->node];
-    for (struct shared_cursor *c = n->cursors; c; c = c->next) {
-        if (c->left == n->count - at->in_node && waker->wake(waker->context, c)) return true;
+    uint64_t beyond = t->nodes[end->node].count - end->in_node; /* tokens of the node that were not reached */
+    for (uint32_t id = end->node;; id = t->nodes[id].parent, beyond = 0) {
+        for (struct shared_cursor *c = t->nodes[id].cursors; c; c = c->next) {
+            if (c->left >= beyond && waker->wake(waker->context, c)) return true;
+        }
+        if (id == 0) return false;
     }
-    return false;
 }
 
 uint64_t shared_prefix_match(struct shared_prefix *t, const struct wl_span *spans, size_t span_count,
@@ -214,7 +216,7 @@ uint64_t shared_prefix_match(struct shared_prefix *t, const struct wl_span *span
     struct place at;
     do {
         at = walk(t, spans, span_count, max_tokens);
-    } while (waker && at.tokens < max_tokens && wake_at(t, &at, waker));
+    } while (waker && at.tokens < max_tokens && wake_one(t, &at, waker));
     return min_u64(at.tokens, max_tokens);
 }
 

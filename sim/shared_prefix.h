@@ -32,15 +32,14 @@ int shared_cursor_advance(struct shared_prefix *tree, struct shared_cursor *curs
                           const struct wl_span *spans, size_t span_count, uint64_t upto_tokens);
 void shared_cursor_end(struct shared_prefix *tree, struct shared_cursor *cursor);
 
-/* Told of a cursor that stands where a search ends: may advance it, and says whether it did. */
+/* Told of a cursor that stands on the way of a search: may advance it, and says whether it did. */
 struct shared_waker {
     bool (*wake)(void *context, struct shared_cursor *cursor);
     void *context;
 };
 
 /* How many leading tokens of the content are in the tree, at most max_tokens. Sequences may be behind with their
- * insertion: only what those insert that stand where the search ends could lead it on, so that only they are woken. NULL:
- * none is. */
+ * insertion: only those that stand on the way of the search could lead it on, so that only they are woken. NULL: none is. */
 uint64_t shared_prefix_match(struct shared_prefix *tree, const struct wl_span *spans, size_t span_count,
                              uint64_t max_tokens, const struct shared_waker *waker);
 
