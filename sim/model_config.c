@@ -248,6 +248,7 @@ static void read_norms(struct config_reader *r)
     r->shape->layer_norms = norm * (four ? 4 : one ? 1 : 2);
     r->shape->other_parameters = norm;
     if (config_type_is(r, "|opt|")) r->shape->other_parameters += (r->shape->max_positions + 2) * r->hidden;
+    if (config_type_is(r, "|phi|gptj|")) r->shape->other_parameters += r->shape->vocabulary; /* biases of the head */
     if (config_type_is(r, "|gpt2|gpt_bigcode|")) r->shape->other_parameters += r->shape->max_positions * r->hidden;
 }
 

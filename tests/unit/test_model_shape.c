@@ -54,6 +54,84 @@ static void presets__parameters__equal_the_checkpoints(void **state)
     }
 }
 
+/* Fields of published files, cut to those that differ from the classes' defaults; totals of their checkpoints. */
+static void configs__parameters__equal_the_checkpoints(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t parameters;
+        const char *config;
+    } CASES[] = {
+        {"Qwen3-Next-80B-A3B without its prediction layer", 79674391296,
+         "{\"model_type\":\"qwen3_next\"}"},
+        {"DeepSeek-V2-Lite", 15706484224,
+         "{\"model_type\":\"deepseek_v2\",\"hidden_size\":2048,\"intermediate_size\":10944,\"kv_lora_rank\":512,\""
+         "moe_intermediate_size\":1408,\"n_routed_experts\":64,\"n_shared_experts\":2,\"num_attention_heads\":16,\""
+         "num_experts_per_tok\":6,\"num_hidden_layers\":27,\"num_key_value_heads\":16,\"q_lora_rank\":null,\"vocab"
+         "_size\":102400,\"first_k_dense_replace\":1,\"qk_nope_head_dim\":128,\"qk_rope_head_dim\":64,\"v_head_dim"
+         "\":128,\"moe_layer_freq\":1}"},
+        {"DeepSeek-V2", 235741434880,
+         "{\"model_type\":\"deepseek_v2\",\"hidden_size\":5120,\"intermediate_size\":12288,\"kv_lora_rank\":512,\""
+         "moe_intermediate_size\":1536,\"n_routed_experts\":160,\"n_shared_experts\":2,\"num_attention_heads\":128"
+         ",\"num_experts_per_tok\":6,\"num_hidden_layers\":60,\"q_lora_rank\":1536,\"vocab_size\":102400,\"first_k"
+         "_dense_replace\":1}"},
+        {"deepseek-moe-16b", 16375728128,
+         "{\"model_type\":\"deepseek\",\"hidden_size\":2048,\"intermediate_size\":10944,\"moe_intermediate_size\":"
+         "1408,\"n_routed_experts\":64,\"n_shared_experts\":2,\"num_attention_heads\":16,\"num_experts_per_tok\":6"
+         ",\"num_hidden_layers\":28,\"vocab_size\":102400,\"first_k_dense_replace\":1}"},
+        {"mamba-2.8b", 2768345600,
+         "{\"model_type\":\"mamba\",\"hidden_size\":2560,\"num_hidden_layers\":64,\"intermediate_size\":5120,\"voc"
+         "ab_size\":50280,\"state_size\":16,\"time_step_rank\":160}"},
+        {"mamba2-2.7b", 2702599680,
+         "{\"model_type\":\"mamba2\",\"hidden_size\":2560,\"num_hidden_layers\":64,\"num_heads\":80,\"head_dim\":6"
+         "4,\"vocab_size\":50288,\"state_size\":128,\"n_groups\":1}"},
+        {"falcon-mamba-7b", 7272665088,
+         "{\"model_type\":\"falcon_mamba\",\"hidden_size\":4096,\"num_hidden_layers\":64,\"intermediate_size\":819"
+         "2,\"vocab_size\":65024,\"state_size\":16,\"time_step_rank\":256,\"tie_word_embeddings\":false}"},
+        {"gemma2-27b", 27227128320,
+         "{\"model_type\":\"gemma2\",\"hidden_size\":4608,\"intermediate_size\":36864,\"num_hidden_layers\":46,\"n"
+         "um_attention_heads\":32,\"num_key_value_heads\":16,\"head_dim\":128,\"vocab_size\":256000}"},
+        {"gemma2-2b", 2614341888,
+         "{\"model_type\":\"gemma2\"}"},
+        {"gemma-7b", 8537680896,
+         "{\"model_type\":\"gemma\"}"},
+        {"phi3-mini", 3821079552,
+         "{\"model_type\":\"phi3\"}"},
+        {"Qwen1.5-MoE-A2.7B", 14315784192,
+         "{\"model_type\":\"qwen2_moe\"}"},
+        {"falcon-7b", 6921720704,
+         "{\"model_type\":\"falcon\",\"hidden_size\":4544,\"new_decoder_architecture\":false,\"multi_query\":true}"},
+        {"gpt2", 124439808,
+         "{\"model_type\":\"gpt2\"}"},
+        {"neox-20b", 20554567680,
+         "{\"model_type\":\"gpt_neox\",\"vocab_size\":50432}"},
+        {"starcoder2-7b", 7173923840,
+         "{\"model_type\":\"starcoder2\",\"hidden_size\":4608,\"intermediate_size\":18432,\"num_hidden_layers\":32"
+         ",\"num_attention_heads\":36,\"num_key_value_heads\":4,\"vocab_size\":49152,\"sliding_window\":4096}"},
+        {"phi-2", 2779683840,
+         "{\"model_type\":\"phi\",\"hidden_size\":2560,\"intermediate_size\":10240,\"num_hidden_layers\":32,\"num_"
+         "attention_heads\":32,\"vocab_size\":51200}"},
+        {"mixtral-8x22b", 140630071296,
+         "{\"model_type\":\"mixtral\",\"hidden_size\":6144,\"intermediate_size\":16384,\"num_hidden_layers\":56,\""
+         "num_attention_heads\":48,\"vocab_size\":32768}"},
+        {"minimax-text-01", 456089655296,
+         "{\"model_type\":\"minimax\",\"num_hidden_layers\":80,\"hidden_size\":6144,\"head_dim\":128,\"num_attenti"
+         "on_heads\":64,\"num_local_experts\":32,\"intermediate_size\":9216,\"vocab_size\":200064,\"attn_type_list"
+         "\":[0,0,0,0,0,0,0,1,0,0,0,0,0,0,0,1,0,0,0,0,0,0,0,1,0,0,0,0,0,0,0,1,0,0,0,0,0,0,0,1,0,0,0,0,0,0,0,1,0,0,"
+         "0,0,0,0,0,1,0,0,0,0,0,0,0,1,0,0,0,0,0,0,0,1,0,0,0,0,0,0,0,1]}"},
+        {"lfm2-1.2b", 1170340608,
+         "{\"model_type\":\"lfm2\",\"hidden_size\":2048,\"intermediate_size\":8192,\"num_hidden_layers\":16,\"num_"
+         "attention_heads\":32,\"num_key_value_heads\":8,\"vocab_size\":65536,\"conv_L_cache\":3,\"full_attn_idxs\""
+         ":[2,5,8,10,12,14],\"tie_word_embeddings\":true}"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        load(CASES[i].config);
+        if (total() != CASES[i].parameters) print_message("%s\n", CASES[i].name);
+        check_u64_eq(total(), CASES[i].parameters);
+    }
+}
+
 static void presets__all__parse_and_are_found_by_alias(void **state)
 {
     (void)state;
@@ -331,6 +409,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(presets__parameters__equal_the_checkpoints),
+        cmocka_unit_test(configs__parameters__equal_the_checkpoints),
         cmocka_unit_test(presets__all__parse_and_are_found_by_alias),
         cmocka_unit_test(token_bytes__gqa__by_hand),
         cmocka_unit_test(token_bytes__mla__is_not_divided),
