@@ -52,6 +52,22 @@ static void describe(const json_t *value, char *out, size_t out_bytes)
     free(text);
 }
 
+/* The largest whole number of a list, or the value itself. */
+static json_t *largest(struct config_reader *r, const char *name, json_t *value)
+{
+    json_t *best = json_array_get(value, 0);
+    if (!best) return value;
+    bool same = true;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        json_t *item = json_array_get(value, i);
+        if (!json_is_integer(item)) return value;
+        same &= json_integer_value(item) == json_integer_value(best);
+        if (json_integer_value(item) > json_integer_value(best)) best = item;
+    }
+    if (!same) model_note(r->shape, "%s differs by layer: the largest is counted", name);
+    return best;
+}
+
 uint64_t config_count(struct config_reader *r, const char *names, uint64_t otherwise, uint64_t max)
 {
     char name[64], found[64];
@@ -62,6 +78,7 @@ uint64_t config_count(struct config_reader *r, const char *names, uint64_t other
         if (otherwise == CONFIG_REQUIRED) config_fail(r, name, "not found, expected a count of 1 to %" PRIu64, max);
         return safe;
     }
+    value = largest(r, name, value);
     double real = json_real_value(value);
     if (json_is_integer(value) && json_integer_value(value) >= 0 && (uint64_t)json_integer_value(value) <= max)
         return (uint64_t)json_integer_value(value);
@@ -141,7 +158,7 @@ static const char *quantized_name(const json_t *config, const char *method)
     if (strcmp(method, "modelopt") == 0) {
         const char *algorithm = json_string_value(json_object_get(config, "quant_algo"));
         if (!algorithm) algorithm = json_string_value(json_object_get(json_object_get(config, "quantization"), "quant_algo"));
-        return algorithm && strstr(algorithm, "FP4") ? "nvfp4" : "fp8";
+        return !algorithm ? "" : strstr(algorithm, "FP4") ? "nvfp4" : strstr(algorithm, "FP8") ? "fp8" : "";
     }
     return method;
 }
@@ -153,6 +170,7 @@ static void read_quantization(struct config_reader *r)
     if (!json_is_object(config)) config = json_object_get(r->root, "compression_config");
     if (!json_is_object(config)) return;
     const char *method = json_string_value(json_object_get(config, "quant_method"));
+    if (!method) method = json_string_value(json_object_get(json_object_get(config, "producer"), "name"));
     const char *name = method ? quantized_name(config, method) : "";
     struct model_shape *shape = r->shape;
     shape->quantized = element_type_find(name, ELEMENT_FOR_WEIGHTS, &shape->quantized_type);
@@ -190,6 +208,9 @@ static void read_experts(struct config_reader *r)
     else if (shape->shared_intermediate == 0)
         shape->shared_intermediate = shared * shape->expert_intermediate;
     if (config_type_is(r, "|llama4_text|")) shape->shared_intermediate = shape->expert_intermediate;
+    /* Gemma 4 has its dense MLP beside the experts. */
+    if (config_type_is(r, "|gemma4_text|")) shape->shared_intermediate = shape->intermediate;
+    shape->expert_hidden = config_count(r, "moe_latent_size", 0, CONFIG_DIM_MAX);
     /* A gate on the shared expert; a correction for each expert; biases everywhere. */
     if (config_type_is(r, "|qwen2_moe|qwen3_next|qwen3_5_moe_text|")) shape->router_bias = r->hidden;
     if (config_type_is(r, "|deepseek_v3|deepseek_v32|kimi_k2|glm4_moe|")) shape->router_bias = shape->experts;
@@ -218,14 +239,14 @@ static void read_mlp(struct config_reader *r)
 /* Mixers in the order in which letters first appear, so that a plain model has one. */
 static void assign_mixers(struct config_reader *r)
 {
-    static const char LETTERS[] = {LAYER_FULL, LAYER_SLIDING, LAYER_CHUNKED, LAYER_STATE};
-    static const enum mixer_kind KINDS[] = {MIXER_FULL, MIXER_SLIDING, MIXER_CHUNKED, MIXER_STATE};
+    static const char LETTERS[] = {LAYER_FULL, LAYER_SLIDING, LAYER_CHUNKED, LAYER_STATE, LAYER_FULL_SHARED, LAYER_SLIDING_SHARED};
+    static const enum mixer_kind KINDS[] = {MIXER_FULL, MIXER_SLIDING, MIXER_CHUNKED, MIXER_STATE, MIXER_FULL, MIXER_SLIDING};
     struct model_shape *shape = r->shape;
     for (size_t k = 0; k < sizeof LETTERS; k++) {
         uint8_t bit = (uint8_t)(1u << shape->mixer_count);
         bool any = false;
         for (uint32_t i = 0; i < shape->layers; i++) {
-            bool both = r->letters[i] == LAYER_BOTH && (KINDS[k] == MIXER_FULL || KINDS[k] == MIXER_STATE);
+            bool both = r->letters[i] == LAYER_BOTH && (LETTERS[k] == LAYER_FULL || LETTERS[k] == LAYER_STATE);
             if (r->letters[i] != LETTERS[k] && !both) continue;
             shape->layer_mixers[i] = (uint8_t)(shape->layer_mixers[i] | bit);
             any = true;
@@ -233,6 +254,7 @@ static void assign_mixers(struct config_reader *r)
         if (!any) continue;
         struct model_mixer *mixer = &shape->mixers[shape->mixer_count++];
         mixer->kind = KINDS[k];
+        mixer->shares_cache = LETTERS[k] == LAYER_FULL_SHARED || LETTERS[k] == LAYER_SLIDING_SHARED;
         if (KINDS[k] == MIXER_STATE)
             config_state(r, mixer);
         else
@@ -249,6 +271,9 @@ static void read_norms(struct config_reader *r)
     r->shape->other_parameters = norm;
     if (config_type_is(r, "|opt|")) r->shape->other_parameters += (r->shape->max_positions + 2) * r->hidden;
     if (config_type_is(r, "|phi|gptj|")) r->shape->other_parameters += r->shape->vocabulary; /* biases of the head */
+    /* Embeddings for each layer (Gemma 3n, 4). */
+    uint64_t per_layer = config_count(r, "hidden_size_per_layer_input", 0, CONFIG_DIM_MAX);
+    r->shape->other_parameters += per_layer * r->layers * config_count(r, "vocab_size_per_layer_input", r->shape->vocabulary, (uint64_t)1 << 32);
     if (config_type_is(r, "|gpt2|gpt_bigcode|")) r->shape->other_parameters += r->shape->max_positions * r->hidden;
 }
 
@@ -307,7 +332,8 @@ static int parse_root(struct config_reader *r)
     const char *type = model_type(r->root, r->text);
     bool nested = r->text != r->root && !json_object_get(r->text, "model_type");
     snprintf(shape->architecture, sizeof shape->architecture, "%.40s%s", type,
-             nested && (strcmp(type, "gemma3") == 0 || strcmp(type, "llama4") == 0 || strcmp(type, "gemma4") == 0) ? "_text" : "");
+             nested && (strcmp(type, "gemma3") == 0 || strcmp(type, "llama4") == 0 || strcmp(type, "gemma4") == 0 ||
+                                                                     strcmp(type, "gemma3n") == 0) ? "_text" : "");
     r->type = shape->architecture;
     const char *defaults = config_defaults(r->type);
     json_t *filled = defaults ? json_loads(defaults, 0, NULL) : NULL;

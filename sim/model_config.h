@@ -18,6 +18,8 @@ enum layer_letter {
     LAYER_FULL = 'f',
     LAYER_SLIDING = 's',
     LAYER_CHUNKED = 'c',
+    LAYER_FULL_SHARED = 'F', /* with the cache of an earlier layer */
+    LAYER_SLIDING_SHARED = 'S',
     LAYER_STATE = 'r',
     LAYER_BOTH = 'h', /* full attention and a state */
     LAYER_NONE = '-', /* an MLP alone */
@@ -36,7 +38,8 @@ struct config_reader {
     char letters[MODEL_LAYERS_MAX + 1];
 };
 
-/* A whole number of at most `max`; the default when absent. CONFIG_REQUIRED: absence is an error. */
+/* A whole number of at most `max`; the default when absent. CONFIG_REQUIRED: absence is an error. Of a list, one number a layer, the
+ * largest counts, and a note says so. */
 uint64_t config_count(struct config_reader *r, const char *names, uint64_t otherwise, uint64_t max);
 bool config_bool(struct config_reader *r, const char *names, bool otherwise);
 /* NULL when absent. */

@@ -55,6 +55,9 @@ static void parameters(struct config_reader *r, struct model_mixer *mixer)
     uint64_t input = config_type_is(r, "|zamba2|zamba|") ? 2 * r->hidden : r->hidden;
     mixer->split_parameters = input * (queries + gates) + values * r->hidden;
     mixer->kv_parameters = input * mixer->kv_heads * (mixer->key_dim + mixer->value_dim);
+    /* Gemma 4: where keys are the values, one projection makes both; both are cached. Shared layers have none. */
+    if (mixer->kind == MIXER_FULL && config_bool(r, "attention_k_eq_v", false)) mixer->kv_parameters /= 2;
+    if (mixer->shares_cache) mixer->kv_parameters = 0;
     mixer->whole_parameters = biases(r, mixer, config_bool(r, "attention_bias|qkv_bias|add_qkv_bias", false));
     if (config_type_is(r, "|qwen3|qwen3_moe|qwen3_next|qwen3_5_text|qwen3_5_moe_text|gemma3_text|qwen3_vl_text|qwen3_vl_moe_text|lfm2|") ||
         config_bool(r, "use_qk_norm", false))

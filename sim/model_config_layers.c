@@ -42,6 +42,9 @@ static bool from_words(struct config_reader *r)
     for (size_t i = 0; i < r->layers && !r->failed; i++) {
         const char *word = json_string_value(json_array_get(words, i));
         r->letters[i] = word ? word_letter(word) : 0;
+        /* There a layer is one thing: a mixer or an MLP. */
+        if (word && config_type_is(r, "|nemotron_h|"))
+            r->shape->layer_mlp[i] = strcmp(word, "moe") == 0 ? MLP_EXPERTS : strcmp(word, "mlp") == 0 ? MLP_DENSE : MLP_NONE;
         if (r->letters[i] == 0)
             config_fail(r, "layer_types", "layer %zu: found '%.40s', expected full_attention, sliding_attention, mamba or another known kind", i,
                         word ? word : "no text");
@@ -133,6 +136,14 @@ static void chunked_layers(struct config_reader *r)
     every(r, 4, 3, LAYER_FULL);
 }
 
+/* The last layers of Gemma 3n and the small Gemma 4 use the cache of earlier ones. */
+static void shared_layers(struct config_reader *r)
+{
+    uint64_t shared = config_count(r, "num_kv_shared_layers", 0, MODEL_LAYERS_MAX);
+    for (uint64_t i = shared < r->layers ? r->layers - shared : 0; shared && i < r->layers; i++)
+        r->letters[i] = r->letters[i] == LAYER_FULL ? LAYER_FULL_SHARED : r->letters[i] == LAYER_SLIDING ? LAYER_SLIDING_SHARED : r->letters[i];
+}
+
 static void mixer_letters(struct config_reader *r)
 {
     fill(r, LAYER_FULL);
@@ -141,7 +152,7 @@ static void mixer_letters(struct config_reader *r)
     if (from_words(r) || r->failed) return;
     json_t *linear = json_object_get(config_value(r, "linear_attn_config"), "kda_layers");
     if (from_indices(r, linear, 1, LAYER_STATE)) return;
-    if (from_numbers(r, "attn_type_list", 0, LAYER_STATE)) return;
+    if (from_numbers(r, "attn_type_list", 0, LAYER_STATE) || from_numbers(r, "decoder_attention_types", 0, LAYER_STATE)) return;
     if (config_type_is(r, "|mamba|mamba2|falcon_mamba|")) {
         fill(r, LAYER_STATE);
     } else if (config_type_is(r, "|falcon_h1|")) {
@@ -209,4 +220,5 @@ void config_layers(struct config_reader *r)
     bool has_pattern = config_value(r, "hybrid_override_pattern") != NULL;
     if (!has_pattern) mlp_kinds(r);
     if (!r->failed) mixer_letters(r);
+    shared_layers(r);
 }

@@ -9,10 +9,11 @@ static void mamba2(struct config_reader *r, struct model_mixer *m)
     uint64_t expand = config_count(r, "mamba_expand|expand", 2, 1024);
     uint64_t inner = config_count(r, "mamba_d_ssm", expand * r->hidden, CONFIG_DIM_MAX);
     m->state_name = "Mamba-2";
-    m->state_heads = config_count(r, "mamba_num_heads|mamba_n_heads|n_mamba_heads|num_heads", CONFIG_REQUIRED, CONFIG_HEADS_MAX);
+    json_t *dim = config_value(r, "mamba_head_dim|mamba_d_head|mamba_headdim");
+    uint64_t heads = json_integer_value(dim) > 0 ? inner / (uint64_t)json_integer_value(dim) : CONFIG_REQUIRED;
+    m->state_heads = config_count(r, "mamba_num_heads|mamba_n_heads|n_mamba_heads|num_heads", heads, CONFIG_HEADS_MAX);
     if (!r->failed && m->state_heads == 0) config_fail(r, "mamba_n_heads", "found 0, expected 1 or more");
     if (r->failed) return;
-    json_t *dim = config_value(r, "mamba_head_dim|mamba_d_head|mamba_headdim");
     uint64_t otherwise = config_type_is(r, "|mamba2|") ? config_count(r, "head_dim", inner / m->state_heads, CONFIG_DIM_MAX) : inner / m->state_heads;
     /* 'auto' in Bamba and Granite. */
     m->state_rows = json_is_string(dim) ? otherwise : config_count(r, "mamba_head_dim|mamba_d_head|mamba_headdim", otherwise, CONFIG_DIM_MAX);
@@ -127,7 +128,7 @@ void config_state(struct config_reader *r, struct model_mixer *m)
         kimi_delta(r, m);
     else if (config_value(r, "linear_num_key_heads"))
         gated_delta(r, m);
-    else if (config_value(r, "attn_type_list") || config_type_is(r, "|minimax|minimax_text_01|minimax_m1|"))
+    else if (config_value(r, "attn_type_list|decoder_attention_types") || config_type_is(r, "|minimax|minimax_text_01|minimax_m1|"))
         lightning(r, m);
     else if (config_value(r, "conv_L_cache"))
         short_convolution(r, m);

@@ -50,6 +50,7 @@ static const struct {
     {"|gemma3_text|", "{\"hidden_size\":2304,\"intermediate_size\":9216,\"num_hidden_layers\":26,\"num_attention_heads\":8,"
                       "\"num_key_value_heads\":4,\"head_dim\":256,\"vocab_size\":262208,\"tie_word_embeddings\":true,"
                       "\"sliding_window\":4096,\"sliding_window_pattern\":6,\"max_position_embeddings\":131072}"},
+    {"|gemma3n_text|gemma4_text|", "{\"tie_word_embeddings\":true,\"sliding_window\":512,\"sliding_window_pattern\":6,\"head_dim\":256}"},
     {"|deepseek|", "{\"num_experts_per_tok\":6,\"first_k_dense_replace\":0,\"moe_layer_freq\":1}"},
     {"|deepseek_v2|", "{\"hidden_size\":4096,\"intermediate_size\":11008,\"num_hidden_layers\":32,\"num_attention_heads\":32,"
                       "\"vocab_size\":32000,\"kv_lora_rank\":512,\"qk_rope_head_dim\":64,\"v_head_dim\":128,\"qk_nope_head_dim\":128,"
@@ -72,7 +73,7 @@ static const struct {
     {"|granitemoehybrid|", "{\"mamba_n_heads\":128,\"mamba_n_groups\":1,\"mamba_d_state\":256,\"mamba_d_conv\":4,\"mamba_expand\":2,"
                            "\"max_position_embeddings\":2048}"},
     {"|zamba2|", "{\"hidden_size\":2560,\"num_hidden_layers\":54,\"num_attention_heads\":32,\"vocab_size\":32000,\"tie_word_embeddings\":true,"
-                 "\"mamba_d_state\":64,\"mamba_d_conv\":4,\"mamba_expand\":2,\"mamba_ngroups\":1,\"n_mamba_heads\":8,"
+                 "\"mamba_d_state\":64,\"mamba_d_conv\":4,\"mamba_expand\":2,\"mamba_ngroups\":1,\"mamba_headdim\":64,"
                  "\"num_mem_blocks\":1,\"intermediate_size\":10240,\"max_position_embeddings\":4096}"},
     {"|nemotron_h|", "{\"hidden_size\":4096,\"intermediate_size\":21504,\"num_hidden_layers\":52,\"num_attention_heads\":32,"
                      "\"num_key_value_heads\":8,\"head_dim\":128,\"vocab_size\":131072,\"ssm_state_size\":128,\"mamba_num_heads\":128,"
@@ -102,7 +103,7 @@ static const struct {
     {"|mamba|mamba2|falcon_mamba|", "{\"tie_word_embeddings\":true,\"conv_kernel\":4,\"expand\":2}"},
     {"|phi|phimoe|gptj|codegen|mpt|nemotron|stablelm|olmo|olmo2|olmoe|granite|granitemoe|exaone|internlm2|baichuan|chatglm|glm|glm4|glm4_moe|"
      "minimax_text_01|minimax_m1|minimax_m2|kimi_linear|lfm2|lfm2_moe|mimo|mimo_v2_flash|seed_oss|smollm3|ernie4_5|ernie4_5_moe|hunyuan_v1_dense|"
-     "hunyuan_v1_moe|gemma4_text|mistral3|pixtral|arcee|apertus|dots1|",
+     "hunyuan_v1_moe|mistral3|pixtral|arcee|apertus|dots1|",
      "{}"},
 };
 

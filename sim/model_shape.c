@@ -133,7 +133,7 @@ static uint64_t latent_bytes(const struct model_mixer *mixer, enum element_type 
 
 uint64_t model_layer_key_bytes(const struct model_mixer *mixer, enum element_type cache, uint32_t tp)
 {
-    if (mixer->kind == MIXER_STATE) return 0;
+    if (mixer->kind == MIXER_STATE || mixer->shares_cache) return 0;
     if (mixer->fixed_key_bytes) return mixer->fixed_key_bytes;
     if (mixer->fixed_token_bytes) return mixer->fixed_token_bytes / 2;
     if (mixer->latent_dim) return latent_bytes(mixer, cache);
@@ -142,6 +142,7 @@ uint64_t model_layer_key_bytes(const struct model_mixer *mixer, enum element_typ
 
 uint64_t model_layer_token_bytes(const struct model_mixer *mixer, enum element_type cache, uint32_t tp)
 {
+    if (mixer->shares_cache) return 0;
     if (mixer->fixed_token_bytes) return mixer->fixed_token_bytes;
     if (mixer->fixed_key_bytes) return 2 * mixer->fixed_key_bytes;
     uint64_t keys = model_layer_key_bytes(mixer, cache, tp);
@@ -215,7 +216,8 @@ static void add_mlp(struct sums *s, const struct model_shape *shape, uint32_t la
         return;
     }
     if (shape->layer_mlp[layer] != MLP_EXPERTS) return;
-    u128 expert = matrices * hidden * shape->expert_intermediate + shape->expert_bias;
+    u128 expert_hidden = shape->expert_hidden ? shape->expert_hidden : hidden;
+    u128 expert = matrices * expert_hidden * shape->expert_intermediate + shape->expert_bias;
     u128 all = expert * shape->experts;
     s->experts += part->ep ? expert * ceil_div(shape->experts, part->ep) : (all + part->tp - 1) / part->tp;
     /* The share of a rank that one token passes, on average. */
@@ -223,7 +225,7 @@ static void add_mlp(struct sums *s, const struct model_shape *shape, uint32_t la
     uint32_t ranks = part->ep ? part->ep : part->tp;
     s->experts_active += (active + ranks - 1) / ranks;
     s->shared_experts += matrices * hidden * ceil_div(shape->shared_intermediate, part->tp);
-    s->routers += hidden * shape->experts + shape->router_bias;
+    s->routers += hidden * shape->experts + shape->router_bias + 2 * hidden * shape->expert_hidden; /* into that width and back */
 }
 
 void model_parameters(const struct model_shape *shape, const struct model_part *part,

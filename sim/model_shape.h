@@ -40,6 +40,7 @@ struct model_mixer {
     uint64_t latent_dim, rope_dim; /* MLA: the cached row is latent_dim + rope_dim, one for all heads; else 0 */
     uint64_t index_row_bytes; /* beside the row of MLA: keys of a sparse attention's indexer, with scales; else 0 */
     uint64_t window_tokens;   /* SLIDING, CHUNKED; else 0 */
+    bool shares_cache;        /* attends to the keys and values of an earlier layer, has none of its own (Gemma 3n) */
 
     /* STATE: state_heads x state_rows x state_cols elements of state_type, and conv_rows x conv_channels of conv_type.
      * conv_channels = conv_split_channels + conv_groups x conv_group_channels. */
@@ -70,6 +71,7 @@ struct model_shape {
     uint64_t hidden, vocabulary, intermediate;
     bool gated_mlp;                  /* three matrices instead of two */
     uint64_t experts, experts_active, expert_intermediate; /* routed, of one layer */
+    uint64_t expert_hidden;          /* width that routed experts see; 0: hidden */
     uint64_t shared_intermediate;    /* width of the shared experts together */
     uint64_t mlp_bias, expert_bias, router_bias; /* parameters of one layer; expert_bias: of one expert */
     uint64_t layer_norms;            /* parameters of a layer's norms */

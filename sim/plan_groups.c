@@ -18,6 +18,12 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
     return a / b + (a % b != 0);
 }
 
+/* Layers of the stage that need pages of their own. */
+static uint64_t cached_layers(const struct plan_input *in, const struct model_part *part, uint32_t m)
+{
+    return in->shape.mixers[m].shares_cache ? 0 : model_stage_layers(&in->shape, part, m);
+}
+
 static void add_group(struct plan_stage *stage, const struct plan_input *in, uint32_t m, uint64_t layers)
 {
     const struct model_mixer *x = &in->shape.mixers[m];
@@ -41,7 +47,7 @@ static void merge_groups(struct plan_stage *stage, const struct plan_input *in, 
     struct plan_group all = {.mixer = MODEL_MIXERS_MAX, .kind = MIXER_FULL, .count = 1, .block_tokens = in->block_tokens, .pool_tokens = PLAN_UNKNOWN};
     uint64_t mixers = 0;
     for (uint32_t m = 0; m < in->shape.mixer_count; m++) {
-        uint64_t layers = model_stage_layers(&in->shape, part, m);
+        uint64_t layers = cached_layers(in, part, m);
         if (layers == 0 || in->shape.mixers[m].kind == MIXER_STATE) continue;
         all.layers += layers;
         all.token_bytes = model_layer_token_bytes(&in->shape.mixers[m], in->cache, in->tp);
@@ -120,7 +126,7 @@ static void window_reserve(struct plan_group *group, const struct plan_input *in
 static void grouped(struct plan_stage *stage, const struct plan_input *in, const struct model_part *part)
 {
     for (uint32_t m = 0; m < in->shape.mixer_count; m++) {
-        uint64_t layers = model_stage_layers(&in->shape, part, m);
+        uint64_t layers = cached_layers(in, part, m);
         if (layers) add_group(stage, in, m, layers);
     }
     if (stage->group_count == 0) return;
@@ -140,7 +146,7 @@ static void two_pools(struct plan_stage *stage, const struct plan_input *in, con
 {
     u128 millionths = 0;
     for (uint32_t m = 0; m < in->shape.mixer_count; m++) {
-        uint64_t layers = model_stage_layers(&in->shape, part, m);
+        uint64_t layers = cached_layers(in, part, m);
         const struct model_mixer *x = &in->shape.mixers[m];
         if (layers == 0 || x->kind == MIXER_STATE) continue;
         add_group(stage, in, m, layers);
@@ -186,7 +192,7 @@ static bool has_many_kinds(const struct plan_input *in, const struct model_part 
 {
     uint32_t kinds = 0;
     for (uint32_t m = 0; m < in->shape.mixer_count; m++) {
-        bool there = model_stage_layers(&in->shape, part, m) > 0;
+        bool there = cached_layers(in, part, m) > 0;
         kinds += there;
         if (there && (in->shape.mixers[m].kind != MIXER_FULL || in->mixer_block_tokens[m])) return true;
     }
@@ -200,7 +206,7 @@ void plan_groups(struct plan_stage *stage, const struct plan_input *in, const st
         u128 slope = 0;
         for (uint32_t m = 0; m < in->shape.mixer_count; m++)
             if (in->shape.mixers[m].kind == MIXER_FULL)
-                slope += (u128)model_stage_layers(&in->shape, part, m) * model_layer_token_bytes(&in->shape.mixers[m], in->cache, in->tp);
+                slope += (u128)cached_layers(in, part, m) * model_layer_token_bytes(&in->shape.mixers[m], in->cache, in->tp);
         stage->full_token_bytes = narrow(slope);
         bool many = has_many_kinds(in, part);
         if (many && in->engine->groups)

@@ -1,4 +1,5 @@
 /* Shapes of models: parameter totals against those that the published checkpoints count, cache bytes by hand. */
+#include <stdio.h>
 #include <string.h>
 
 #include "sim/gpu.h"
@@ -284,6 +285,76 @@ static void layers__both__falcon_h1_and_zamba2(void **state)
     check_u64_eq(shape.mixers[0].key_dim, 160);
 }
 
+/* Gemma 4 E2B class: the last 4 of 7 layers use the cache of earlier ones; full layers have wider heads. */
+static void layers__shared_cache__no_bytes(void **state)
+{
+    (void)state;
+    load("{\"model_type\":\"gemma4\",\"text_config\":{\"model_type\":\"gemma4_text\",\"dtype\":\"bfloat16\",\"hidden_size\":1536,\"intermediate_size\":6144,"
+         "\"num_hidden_layers\":7,\"num_attention_heads\":8,\"num_key_value_heads\":1,\"head_dim\":256,\"global_head_dim\":512,\"vocab_size\":262144,"
+         "\"num_kv_shared_layers\":4,\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\","
+         "\"sliding_attention\",\"sliding_attention\",\"full_attention\"]}}");
+    check_u64_eq(model_token_bytes(&shape, ELEMENT_BF16, &WHOLE), 2 * (256 * 2 * 2) + 1 * (512 * 2 * 2));
+    check_u64_eq(shape.mixers[0].layers, 1);
+    check_u64_eq(shape.mixers[1].layers, 2);
+}
+
+/* Nemotron 3 Nano: 31.6 B parameters, 3.6 B of them active; a layer is a mixer or an MLP, by words. */
+static void layers__nemotron_words__mixer_or_mlp(void **state)
+{
+    (void)state;
+    load("{\"model_type\":\"nemotron_h\",\"dtype\":\"bfloat16\",\"num_hidden_layers\":4,\"hidden_size\":2688,\"num_key_value_heads\":2,"
+         "\"mamba_num_heads\":64,\"mamba_ssm_cache_dtype\":\"float32\",\"n_routed_experts\":128,\"num_experts_per_tok\":6,\"n_shared_experts\":1,"
+         "\"moe_intermediate_size\":1856,\"moe_shared_expert_intermediate_size\":3712,\"layers_block_type\":[\"mamba\",\"moe\",\"attention\",\"mlp\"]}");
+    struct model_parameters p;
+    model_parameters(&shape, &WHOLE, &p);
+    check_u64_eq(p.experts, 128ull * 2 * 2688 * 1856); /* not gated: two matrices */
+    check_u64_eq(p.shared_experts, 2ull * 2688 * 3712);
+    check_u64_eq(p.dense_mlp, 2ull * 2688 * 21504);
+    check_u64_eq(shape.mixers[0].layers, 1);
+    check_u64_eq(model_layer_recurrent_bytes(&shape.mixers[1], 1), 64 * 64 * 128 * 4);
+}
+
+static void parse__lists__largest_and_said(void **state)
+{
+    (void)state;
+    load("{\"model_type\":\"minimax_text_01\",\"vocab_size\":97,\"hidden_size\":32,\"intermediate_size\":[16,24],\"num_hidden_layers\":2,"
+         "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,\"attn_type_list\":[0,1],\"shared_intermediate_size\":[0],\"dtype\":\"bfloat16\"}");
+    check_u64_eq(shape.intermediate, 24);
+    check_str_eq(shape.note, "intermediate_size differs by layer: the largest is counted");
+}
+
+/* Producers that are named instead of a method; mixtures that say no type. */
+static void quantization__forms__understood_or_said(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config;
+        bool known;
+        enum element_type type;
+    } CASES[] = {
+        {"{\"quant_method\":\"fp8\"}", true, ELEMENT_FP8},
+        {"{\"quant_method\":\"awq\",\"bits\":4}", true, ELEMENT_INT4},
+        {"{\"quant_method\":\"gptq\",\"bits\":8}", true, ELEMENT_INT8},
+        {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"NVFP4\",\"kv_cache_quant_algo\":\"FP8\"}", true, ELEMENT_NVFP4},
+        {"{\"producer\":{\"name\":\"modelopt\"},\"quant_algo\":\"FP8\"}", true, ELEMENT_FP8},
+        {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"MIXED_PRECISION\"}", false, ELEMENT_BF16},
+        {"{\"quant_method\":\"compressed-tensors\",\"config_groups\":{\"group_0\":{\"weights\":{\"num_bits\":8,\"type\":\"float\"}}}}", true, ELEMENT_FP8},
+        {"{\"quant_method\":\"compressed-tensors\",\"config_groups\":{\"group_0\":{\"weights\":{\"num_bits\":4,\"type\":\"int\"}}}}", true, ELEMENT_INT4},
+        {"{\"quant_method\":\"compressed-tensors\",\"config_groups\":7}", false, ELEMENT_BF16},
+        {"{\"quant_method\":5}", false, ELEMENT_BF16},
+        {"{}", false, ELEMENT_BF16},
+    };
+    char text[512];
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        snprintf(text, sizeof text, "{\"model_type\":\"llama\",\"torch_dtype\":\"bfloat16\",\"quantization_config\":%s}", CASES[i].config);
+        load(text);
+        assert_int_equal(shape.quantized, CASES[i].known);
+        check_u64_eq(model_checkpoint_type(&shape), CASES[i].type);
+        if (!CASES[i].known) check_str_has(shape.note, "is not understood");
+        assert_int_equal(shape.cache_fp8, strstr(text, "kv_cache") != NULL);
+    }
+}
+
 /* FP8 weights of Llama-3.1-70B: vLLM printed 67.7229 GiB for them; embeddings and head stay in 16 bits. */
 static void weights__fp8__embeddings_stay(void **state)
 {
@@ -420,6 +491,10 @@ int main(void)
         cmocka_unit_test(states__gated_delta__nested_config),
         cmocka_unit_test(states__lightning__no_convolution),
         cmocka_unit_test(layers__both__falcon_h1_and_zamba2),
+        cmocka_unit_test(layers__shared_cache__no_bytes),
+        cmocka_unit_test(layers__nemotron_words__mixer_or_mlp),
+        cmocka_unit_test(parse__lists__largest_and_said),
+        cmocka_unit_test(quantization__forms__understood_or_said),
         cmocka_unit_test(weights__fp8__embeddings_stay),
         cmocka_unit_test(parameters__active__mixture),
         cmocka_unit_test(flops__dense__by_hand),
