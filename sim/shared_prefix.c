@@ -15,20 +15,14 @@ struct node {
     struct shared_cursor *cursors; /* that stand in it */
 };
 
-/* (parent, first token) -> child, open addressing; child 0 (the root) marks a free place. */
-struct edge {
-    uint64_t space, first;
-    uint32_t parent, child;
-};
-
 struct shared_prefix {
     struct node *nodes; /* 0 is the root, of no tokens */
     uint32_t node_count, node_capacity;
-    struct edge *edges;
-    uint32_t edge_count, edge_mask;
+    uint32_t *children; /* node by its parent and first token, open addressing; 0 marks a free place */
+    uint32_t children_mask;
 };
 
-static uint64_t edge_hash(uint32_t parent, uint64_t space, uint64_t first)
+static uint64_t child_hash(uint32_t parent, uint64_t space, uint64_t first)
 {
     uint64_t h = (first ^ (space * 0x9e3779b97f4a7c15u)) + ((uint64_t)parent << 32 | parent);
     h = (h ^ (h >> 32)) * 0xd6e8feb86659fd93u;
@@ -36,31 +30,28 @@ static uint64_t edge_hash(uint32_t parent, uint64_t space, uint64_t first)
     return h ^ (h >> 32);
 }
 
-/* Index of the edge, or of the free place where it belongs. */
-static uint32_t edge_find(const struct shared_prefix *t, uint32_t parent, uint64_t space,
-                          uint64_t first)
+/* Where the child of `parent` that starts with this token is named, or the free place where it belongs. */
+static uint32_t *find_child(const struct shared_prefix *t, uint32_t parent, uint64_t space, uint64_t first)
 {
-    uint32_t i = (uint32_t)edge_hash(parent, space, first) & t->edge_mask;
-    for (; t->edges[i].child != 0; i = (i + 1) & t->edge_mask) {
-        const struct edge *e = &t->edges[i];
-        if (e->parent == parent && e->space == space && e->first == first) break;
+    uint32_t i = (uint32_t)child_hash(parent, space, first) & t->children_mask;
+    for (; t->children[i] != 0; i = (i + 1) & t->children_mask) {
+        const struct node *n = &t->nodes[t->children[i]];
+        if (n->parent == parent && n->space == space && n->first == first) break;
     }
-    return i;
+    return &t->children[i];
 }
 
-static int edges_resize(struct shared_prefix *t, uint32_t places)
+static int resize_children(struct shared_prefix *t, uint32_t places)
 {
-    struct edge *old = t->edges;
-    uint32_t old_places = old ? t->edge_mask + 1 : 0;
-    struct edge *edges = calloc(places, sizeof *edges);
-    if (!edges) return -1;
-    t->edges = edges;
-    t->edge_mask = places - 1;
-    for (uint32_t i = 0; i < old_places; i++) {
-        if (old[i].child == 0) continue;
-        edges[edge_find(t, old[i].parent, old[i].space, old[i].first)] = old[i];
+    uint32_t *children = calloc(places, sizeof *children);
+    if (!children) return -1;
+    free(t->children);
+    t->children = children;
+    t->children_mask = places - 1;
+    for (uint32_t id = 1; id < t->node_count; id++) {
+        const struct node *n = &t->nodes[id];
+        *find_child(t, n->parent, n->space, n->first) = id;
     }
-    free(old);
     return 0;
 }
 
@@ -71,7 +62,7 @@ struct shared_prefix *shared_prefix_create(void)
     t->node_capacity = 64;
     t->nodes = calloc(t->node_capacity, sizeof *t->nodes);
     t->node_count = 1;
-    if (!t->nodes || edges_resize(t, 128)) {
+    if (!t->nodes || resize_children(t, 128)) {
         shared_prefix_destroy(t);
         return NULL;
     }
@@ -82,11 +73,11 @@ void shared_prefix_destroy(struct shared_prefix *t)
 {
     if (!t) return;
     free(t->nodes);
-    free(t->edges);
+    free(t->children);
     free(t);
 }
 
-/* Makes room for two more nodes and edges, so that a step of insertion cannot fail half-way. */
+/* Makes room for two more nodes, so that a step of insertion cannot fail half-way. */
 static int reserve(struct shared_prefix *t)
 {
     if (t->node_count > UINT32_MAX / 2 - 4) return -1;
@@ -97,8 +88,8 @@ static int reserve(struct shared_prefix *t)
         t->nodes = nodes;
         t->node_capacity = capacity;
     }
-    if ((uint64_t)(t->edge_count + 2) * 10 > (uint64_t)(t->edge_mask + 1) * 7) {
-        return edges_resize(t, (t->edge_mask + 1) * 2);
+    if ((uint64_t)(t->node_count + 2) * 10 > ((uint64_t)t->children_mask + 1) * 7) {
+        return resize_children(t, (t->children_mask + 1) * 2);
     }
     return 0;
 }
@@ -108,9 +99,7 @@ static uint32_t add_node(struct shared_prefix *t, uint32_t parent, uint64_t spac
 {
     uint32_t id = t->node_count++;
     t->nodes[id] = (struct node){.space = space, .first = first, .count = count, .parent = parent};
-    t->edges[edge_find(t, parent, space, first)] =
-        (struct edge){.space = space, .first = first, .parent = parent, .child = id};
-    t->edge_count++;
+    *find_child(t, parent, space, first) = id;
     t->nodes[parent].children++;
     return id;
 }
@@ -139,24 +128,22 @@ static void move_cursor(struct shared_prefix *t, struct shared_cursor *cursor, u
     link_cursor(t, cursor, node, left);
 }
 
-/* Cuts the node that edge leads to after `keep` tokens. */
-static void split(struct shared_prefix *t, uint32_t edge, uint64_t keep)
+/* Cuts the node after `keep` tokens. */
+static void split(struct shared_prefix *t, uint32_t lower, uint64_t keep)
 {
-    uint32_t lower = t->edges[edge].child;
     struct node *n = &t->nodes[lower];
+    uint32_t *named = find_child(t, n->parent, n->space, n->first);
     uint32_t upper = t->node_count++;
     t->nodes[upper] = (struct node){.space = n->space,
                                     .first = n->first,
                                     .count = keep,
                                     .parent = n->parent,
                                     .children = 1};
-    t->edges[edge].child = upper;
+    *named = upper;
     n->first += keep;
     n->count -= keep;
     n->parent = upper;
-    t->edges[edge_find(t, upper, n->space, n->first)] =
-        (struct edge){.space = n->space, .first = n->first, .parent = upper, .child = lower};
-    t->edge_count++;
+    *find_child(t, upper, n->space, n->first) = lower;
     for (struct shared_cursor *c = n->cursors, *next; c; c = next) {
         next = c->next;
         if (c->left >= n->count) move_cursor(t, c, upper, c->left - n->count);
@@ -181,7 +168,7 @@ static struct place walk(const struct shared_prefix *t, const struct wl_span *sp
             if (at.tokens >= max_tokens) return at;
             uint64_t next = spans[s].first + in_span;
             if (at.in_node == node->count) {
-                uint32_t child = t->edges[edge_find(t, at.node, spans[s].space, next)].child;
+                uint32_t child = *find_child(t, at.node, spans[s].space, next);
                 if (child == 0) return at;
                 at.node = child;
                 at.in_node = 0;
@@ -234,8 +221,7 @@ void shared_cursor_end(struct shared_prefix *t, struct shared_cursor *cursor)
 /* The cursor stands inside a node whose next token is another one: cuts the node there. */
 static void cut_at_cursor(struct shared_prefix *t, struct shared_cursor *cursor)
 {
-    const struct node *n = &t->nodes[cursor->node];
-    split(t, edge_find(t, n->parent, n->space, n->first), n->count - cursor->left);
+    split(t, cursor->node, t->nodes[cursor->node].count - cursor->left);
 }
 
 /* Inserts at most `count` tokens that start with (space, first) behind the cursor, at least one; returns how
@@ -258,7 +244,7 @@ static uint64_t insert_run(struct shared_prefix *t, struct shared_cursor *cursor
         at->count += count;
         return count;
     }
-    uint32_t child = t->edges[edge_find(t, cursor->node, space, first)].child;
+    uint32_t child = *find_child(t, cursor->node, space, first);
     if (child == 0) {
         move_cursor(t, cursor, add_node(t, cursor->node, space, first, count), 0);
         return count;

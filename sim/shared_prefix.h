@@ -1,6 +1,6 @@
 /* The infinite, token-exact prefix cache: a radix tree of all content ever filled. It bounds the hits of
  * every real cache, and says how many shared tokens block size, last-token rule and eviction lost.
- * Memory grows with the distinct content of the trace (about 100 bytes a distinct run of tokens). */
+ * Memory grows with the distinct content of the trace (about 50 bytes a distinct run of tokens). */
 #ifndef PAGESIM_SHARED_PREFIX_H
 #define PAGESIM_SHARED_PREFIX_H
 
