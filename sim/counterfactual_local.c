@@ -368,7 +368,7 @@ bool local_trials_open(const struct local_trials *t)
 void local_trials_refused(void *context, struct engine *e, const struct refused_call *call)
 {
     struct local_trials *t = context;
-    if (e->stats.stopped || call->request->episode.number != t->episode) return;
+    if (e->stats.stopped || call->request->refusal->episode.number != t->episode) return;
     t->reached = true;
     engine_stop(e);
     for (int c = 0; c < LOCAL_COUNT; c++) {

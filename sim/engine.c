@@ -162,11 +162,11 @@ static void on_copied(void *context, kv_block from, kv_block to)
 static void on_episode_closed(void *context, const struct episode *episode, uint64_t end)
 {
     struct engine *e = context;
-    const struct sim_request *r =
-        (const void *)((const char *)episode - offsetof(struct sim_request, episode));
+    const struct refusal_record *record =
+        (const void *)((const char *)episode - offsetof(struct refusal_record, episode));
     char name[24];
     e->config.hooks.episode(e->config.hooks.context, episode,
-                            sim_request_name(r, name, sizeof name), end);
+                            sim_request_name(record->request, name, sizeof name), end);
 }
 
 static int make_policy(struct engine *e, struct err *err)

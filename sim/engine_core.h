@@ -9,6 +9,18 @@
 
 enum request_state { REQUEST_WAITING, REQUEST_RUNNING, REQUEST_SWAPPED, REQUEST_GONE };
 
+/* What is remembered of a request's refusals; apart from it, as most have none. */
+struct refusal_record {
+    struct sim_request *request;
+    bool counted; /* among the requests with a refusal */
+    struct episode episode;
+    struct refused_before { /* the last refused admission, to know an equal one without asking */
+        uint64_t pool_version; /* 0: none */
+        uint64_t wanted_tokens, new_tokens, hit_tokens;
+        struct refusal_facts facts;
+    } before;
+};
+
 /* A request between its arrival and its end. Hot fields first. */
 struct sim_request {
     struct sim_request *prev, *next; /* in its queue */
@@ -29,7 +41,7 @@ struct sim_request {
     uint64_t taken_units;      /* since its admission */
     uint64_t host_units;       /* in host memory, while swapped */
     uint64_t promised_units;   /* what a reserving scheduler still keeps back for it */
-    bool ever_admitted, ever_preempted, counted_refusal, in_window;
+    bool ever_admitted, ever_preempted, in_window;
     kv_seq *seqs;        /* kv.samples of them while it runs */
     kv_seq one_seq;      /* what seqs points to for one sample */
     uint64_t **keys;     /* per sample: content keys of its blocks; NULL: none yet */
@@ -41,12 +53,7 @@ struct sim_request {
     int64_t priority;
     uint64_t arrival_ns, abort_ns, first_token_ns;
     uint64_t solitary_outputs; /* outputs at its last refusal while it ran alone, plus 1; 0: none */
-    struct episode episode;
-    struct refused_before { /* the last refused admission, to know an equal one without asking */
-        uint64_t pool_version; /* 0: none */
-        uint64_t wanted_tokens, new_tokens, hit_tokens;
-        struct refusal_facts facts;
-    } refused_before;
+    struct refusal_record *refusal; /* NULL: never refused anything */
     uint64_t slot_episode_begin; /* waits for a sequence slot since, plus 1; 0: not */
 
     bool has_content;

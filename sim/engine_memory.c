@@ -94,7 +94,8 @@ static uint64_t first_part_units(const struct engine *e, const struct sim_reques
 
 static void book_attempt(struct engine *e, struct sim_request *r, const struct refusal_facts *f)
 {
-    refusals_attempt(&e->refusals, &r->episode, &r->counted_refusal, r->index, f, e->now);
+    struct refusal_record *record = r->refusal;
+    refusals_attempt(&e->refusals, &record->episode, &record->counted, r->index, f, e->now);
     engine_event(e, EVENT_REFUSE, r, f->ask_units, f->a_units);
     e->refused = true;
     if (f->demand.kind == KV_ADMISSION) e->head_refused_though_free = f->e_units >= f->ask_units;
@@ -118,10 +119,21 @@ static struct running_use running_use(const struct engine *e, const struct sim_r
     return use;
 }
 
+static bool has_record(struct engine *e, struct sim_request *r)
+{
+    if (!r->refusal) {
+        r->refusal = calloc(1, sizeof *r->refusal);
+        if (r->refusal) r->refusal->request = r;
+        else e->out_of_memory = true;
+    }
+    return r->refusal != NULL;
+}
+
 /* Books a refused attempt. */
 static void book_refusal(struct engine *e, const struct refused_call *call)
 {
     struct sim_request *r = call->request;
+    if (!has_record(e, r)) return;
     struct kv_facts facts;
     kv_get_facts(e->policy, &facts);
     uint64_t unit = e->policy->unit_bytes;
@@ -142,8 +154,8 @@ static void book_refusal(struct engine *e, const struct refused_call *call)
         .pinned_units = facts.pinned_bytes / unit,
         .use = running_use(e, r),
     };
-    bool opens = !r->episode.open;
-    if (call->demand.kind == KV_ADMISSION) r->refused_before.facts = f;
+    bool opens = !r->refusal->episode.open;
+    if (call->demand.kind == KV_ADMISSION) r->refusal->before.facts = f;
     book_attempt(e, r, &f);
     if (opens && e->config.hooks.refused) {
         e->config.hooks.refused(e->config.hooks.refused_context, e, call);
@@ -176,7 +188,7 @@ bool engine_hold_back(struct engine *e, struct sim_request *r, enum kv_demand_ki
 /* The demand of r is met or dropped. */
 void engine_close_refusal(struct engine *e, struct sim_request *r)
 {
-    refusals_close(&e->refusals, &r->episode, e->now);
+    if (r->refusal) refusals_close(&e->refusals, &r->refusal->episode, e->now);
     if (e->probe_request == r) {
         e->probe.present = false;
         e->probe_request = NULL;
@@ -185,8 +197,9 @@ void engine_close_refusal(struct engine *e, struct sim_request *r)
 
 bool engine_refused_again(struct engine *e, struct sim_request *r, uint64_t budget)
 {
-    struct refused_before *b = &r->refused_before;
-    if (!e->park.on || b->pool_version != e->pool_version) return false;
+    if (!e->park.on || !r->refusal) return false;
+    struct refused_before *b = &r->refusal->before;
+    if (b->pool_version != e->pool_version) return false;
     if (min_u64(b->wanted_tokens, budget) != b->new_tokens) return false;
     if (e->caches && counts_every_lookup(e)) count_lookup(e, r, request_target(r), b->hit_tokens);
     b->facts.use = running_use(e, r);
@@ -351,11 +364,12 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
             .need_units = taken.need_units,
             .first_units = first_part_units(e, r, hit, taken.ask_units),
         };
-        r->refused_before.pool_version = e->pool_version;
-        r->refused_before.wanted_tokens = wanted_tokens;
-        r->refused_before.new_tokens = new_tokens;
-        r->refused_before.hit_tokens = hit->tokens;
         book_refusal(e, &call);
+        if (!r->refusal) return status; /* memory is out */
+        r->refusal->before.pool_version = e->pool_version;
+        r->refusal->before.wanted_tokens = wanted_tokens;
+        r->refusal->before.new_tokens = new_tokens;
+        r->refusal->before.hit_tokens = hit->tokens;
     }
     if (status != KV_OK) return status;
 
@@ -473,7 +487,7 @@ bool engine_extend(struct engine *e, struct sim_request *r, uint64_t new_tokens)
 bool engine_grow_parked(struct engine *e, struct sim_request *r)
 {
     struct kv_taken taken;
-    assert(r->parked && !r->episode.open);
+    assert(r->parked && (!r->refusal || !r->refusal->episode.open));
     if (!try_extend(e, r, 1, &taken)) return false;
     book_growth(e, r, &taken);
     if (taken.ask_units == 0) return true;

@@ -9,6 +9,7 @@
 
 void request_release(struct sim_request *r)
 {
+    free(r->refusal);
     free(r->keys);
     free(r->spans);
     free(r->final_spans);
@@ -101,6 +102,7 @@ static struct sim_request *take_request(struct engine *e)
 static void give_request(struct engine *e, struct sim_request *r)
 {
     request_release(r);
+    r->refusal = NULL;
     r->keys = NULL;
     r->spans = r->final_spans = NULL;
     r->id = NULL;
@@ -115,7 +117,7 @@ void engine_drop(struct engine *e, struct sim_request *r)
     if (r->state == REQUEST_RUNNING) {
         engine_release_memory(e, r);
     } else if (r->state == REQUEST_WAITING) {
-        refusals_close(&e->refusals, &r->episode, e->now);
+        if (r->refusal) refusals_close(&e->refusals, &r->refusal->episode, e->now);
         request_list_remove(&e->waiting, r);
         if (e->probe_request == r) e->probe.present = false;
     } else if (r->state == REQUEST_SWAPPED) {
