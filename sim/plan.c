@@ -178,6 +178,17 @@ static void compute_stage(struct plan_stage *stage, const struct plan_input *in,
     given_pool(stage, in);
 }
 
+/* A tensor for each layer that a block serves, in whole pages of the device. */
+static uint64_t page_rounding(const struct plan_stage *stage, uint64_t num_blocks)
+{
+    const uint64_t device_page = (uint64_t)2 << 20;
+    uint64_t page = stage->group_count ? stage->groups[0].page_bytes : 0;
+    if (num_blocks == PLAN_UNKNOWN || page == 0 || stage->block_bytes == PLAN_UNKNOWN || stage->block_bytes % page != 0) return 0;
+    u128 tensor = (u128)num_blocks * page;
+    u128 rounded = (tensor + device_page - 1) / device_page * device_page;
+    return narrow((rounded - tensor) * (stage->block_bytes / page));
+}
+
 /* What is left of the device; the pool holds the same number of blocks on every rank. */
 static void balance(struct plan_stage *stage, const struct plan_input *in, uint64_t num_blocks)
 {
@@ -186,7 +197,8 @@ static void balance(struct plan_stage *stage, const struct plan_input *in, uint6
     stage->pool_bytes = narrow(pool);
     uint64_t available = stage->available_bytes == PLAN_UNKNOWN ? 0 : stage->available_bytes;
     stage->remainder_bytes = available > pool ? narrow(available - pool) : 0;
-    u128 used = (u128)stage->weights.bytes - stage->offload.bytes + stage->residue.bytes + stage->states_bytes +
+    stage->page_rounding_bytes = page_rounding(stage, num_blocks);
+    u128 used = stage->page_rounding_bytes + (u128)stage->weights.bytes - stage->offload.bytes + stage->residue.bytes + stage->states_bytes +
                 stage->non_torch.bytes + stage->activation.bytes + stage->graphs.bytes + pool + stage->remainder_bytes;
     stage->outside_bytes = used < in->gpu_memory ? narrow(in->gpu_memory - used) : 0;
     stage->overcommitted_bytes = used > in->gpu_memory ? narrow(used - in->gpu_memory) : 0;
@@ -357,6 +369,18 @@ static bool refuse_ranks(struct plan *plan, const struct plan_input *in)
     return false;
 }
 
+/* A pool of given size is allocated as it is. */
+static bool refuse_pool(struct plan *plan, const struct plan_input *in, uint32_t number)
+{
+    const struct plan_stage *s = &plan->stages[number];
+    bool given = in->pool_bytes != PLAN_UNKNOWN || in->pool_blocks != PLAN_UNKNOWN || in->pool_tokens != PLAN_UNKNOWN;
+    if (!given || s->overcommitted_bytes == 0) return false;
+    plan->starts = false;
+    snprintf(plan->verdict, sizeof plan->verdict, "refuses: the pool of %" PRIu64 " bytes and what is beside it exceed the device by %" PRIu64 " bytes",
+             s->pool_bytes, s->overcommitted_bytes);
+    return true;
+}
+
 static void judge(struct plan *plan, const struct plan_input *in)
 {
     plan->starts = true;
@@ -364,6 +388,7 @@ static void judge(struct plan *plan, const struct plan_input *in)
     for (uint32_t s = 0; s < plan->stage_count; s++) {
         const struct plan_stage *stage = &plan->stages[s];
         bool none = stage->available_bytes == 0 || stage->num_blocks == 0;
+        if (refuse_pool(plan, in, s)) return;
         if (!none) continue;
         refuse_memory(plan, in, s);
         return;

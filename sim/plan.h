@@ -128,7 +128,7 @@ struct plan_stage {
     uint64_t missing_bytes;    /* what the deductions exceed the share by */
     uint64_t num_blocks;       /* PLAN_UNKNOWN */
     /* The balance sheet; only with a device. */
-    uint64_t pool_bytes, remainder_bytes, outside_bytes, overcommitted_bytes;
+    uint64_t pool_bytes, remainder_bytes, page_rounding_bytes, outside_bytes, overcommitted_bytes;
 };
 
 struct plan {

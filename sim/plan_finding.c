@@ -72,6 +72,16 @@ static bool type_needs_gpu(struct context *x, struct plan_finding *f)
     return true;
 }
 
+static bool bf16_needs_gpu(struct context *x, struct plan_finding *f)
+{
+    const struct gpu *gpu = x->in->gpu;
+    if (!gpu || gpu->capability >= 80 || !x->in->has_shape || x->in->shape.hidden == 0 || x->in->shape.type != ELEMENT_BF16) return false;
+    SAY(found, "bfloat16 on %s", gpu->name);
+    SAY(arithmetic, "compute capability %u.%u; bfloat16 begins at 8.0", gpu->capability / 10, gpu->capability % 10);
+    SAY(change, "--dtype half: the same bytes; watch for overflows in models trained in bfloat16");
+    return true;
+}
+
 static bool device_overcommitted(struct context *x, struct plan_finding *f)
 {
     /* Where no block fits the verdict says it all. */
@@ -122,8 +132,15 @@ static bool has_latent(const struct plan_input *in)
 static bool block_kernels(struct context *x, struct plan_finding *f)
 {
     const struct plan_input *in = x->in;
-    bool vllm = strncmp(in->engine->name, "vllm", 4) == 0, latent = has_latent(in);
-    uint64_t step = vllm ? 16 : strcmp(in->engine->name, "tensorrt-llm") == 0 ? 8 : 1;
+    bool vllm = strncmp(in->engine->name, "vllm", 4) == 0, v0 = strcmp(in->engine->name, "vllm-v0") == 0, latent = has_latent(in);
+    uint64_t step = v0 ? 8 : vllm ? 16 : strcmp(in->engine->name, "tensorrt-llm") == 0 ? 8 : 1;
+    if (v0 && in->block_given && in->block_tokens != 8 && in->block_tokens != 16 && in->block_tokens != 32) {
+        f->severity = FINDING_ERROR;
+        SAY(found, "block size %" PRIu64 " has no kernel", in->block_tokens);
+        SAY(arithmetic, "engine v0's kernels were built for 8, 16 and 32 tokens");
+        SAY(change, "--block-size 32, or a newer engine");
+        return true;
+    }
     if (!in->block_given || in->block_tokens % step == 0) return false;
     f->severity = FINDING_ERROR;
     SAY(found, "block size %" PRIu64 " has no kernel", in->block_tokens);
@@ -300,6 +317,7 @@ static const struct {
 } FINDINGS[] = {
     {"cache-16-bit", cache_16_bit},
     {"type-needs-gpu", type_needs_gpu},
+    {"bf16-needs-gpu", bf16_needs_gpu},
     {"device-overcommitted", device_overcommitted},
     {"free-at-start", free_at_start},
     {"utilization-high", utilization_high},

@@ -123,18 +123,25 @@ static void window_reserve(struct plan_group *group, const struct plan_input *in
         group->reserve_blocks = ceil_div(group->window_tokens + in->tokens_in_flight, group->block_tokens);
 }
 
+/* Groups are the whole model's, on every stage the same; vLLM deals the layers of a kind out to its groups in turn, so a stage has
+ * ceil(its layers / groups) of them in one, and the largest number sizes its blocks. */
 static void grouped(struct plan_stage *stage, const struct plan_input *in, const struct model_part *part)
 {
+    const struct model_part whole = {.tp = part->tp, .pp = 1};
+    uint64_t size = 0;
     for (uint32_t m = 0; m < in->shape.mixer_count; m++) {
-        uint64_t layers = cached_layers(in, part, m);
+        uint64_t layers = cached_layers(in, &whole, m);
         if (layers) add_group(stage, in, m, layers);
     }
     if (stage->group_count == 0) return;
     equal_pages(stage, in);
-    uint64_t size = group_size(stage, in->engine);
+    uint64_t group_layers = group_size(stage, in->engine);
     for (uint32_t g = 0; g < stage->group_count; g++) {
         struct plan_group *group = &stage->groups[g];
-        group->count = ceil_div(group->layers, size);
+        group->count = ceil_div(group->layers, group_layers);
+        group->layers = cached_layers(in, part, group->mixer);
+        uint64_t largest = ceil_div(group->layers, group->count);
+        if (largest > size) size = largest;
         window_reserve(group, in);
         stage->group_total += group->count;
     }
@@ -188,13 +195,13 @@ static void given_pages(struct plan_stage *stage, const struct plan_input *in)
     stage->block_bytes = narrow((u128)page * layers);
 }
 
-static bool has_many_kinds(const struct plan_input *in, const struct model_part *part)
+static bool has_many_kinds(const struct plan_input *in)
 {
     uint32_t kinds = 0;
     for (uint32_t m = 0; m < in->shape.mixer_count; m++) {
-        bool there = cached_layers(in, part, m) > 0;
-        kinds += there;
-        if (there && (in->shape.mixers[m].kind != MIXER_FULL || in->mixer_block_tokens[m])) return true;
+        if (cached_layers(in, &MODEL_WHOLE, m) == 0) continue;
+        kinds++;
+        if (in->shape.mixers[m].kind != MIXER_FULL || in->mixer_block_tokens[m]) return true;
     }
     return kinds > 1;
 }
@@ -208,7 +215,7 @@ void plan_groups(struct plan_stage *stage, const struct plan_input *in, const st
             if (in->shape.mixers[m].kind == MIXER_FULL)
                 slope += (u128)cached_layers(in, part, m) * model_layer_token_bytes(&in->shape.mixers[m], in->cache, in->tp);
         stage->full_token_bytes = narrow(slope);
-        bool many = has_many_kinds(in, part);
+        bool many = has_many_kinds(in);
         if (many && in->engine->groups)
             grouped(stage, in, part);
         else if (many && in->engine->two_pools)

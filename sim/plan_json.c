@@ -49,6 +49,7 @@ static json_t *sheet_json(const struct plan_stage *s, const struct plan_input *i
     json_object_set_new(o, "recurrent_states_bytes", number(s->states_bytes));
     json_object_set_new(o, "pool_bytes", number(s->pool_bytes));
     json_object_set_new(o, "remainder_bytes", number(s->remainder_bytes));
+    json_object_set_new(o, "page_rounding_bytes", number(s->page_rounding_bytes));
     json_object_set_new(o, "outside_bytes", number(s->outside_bytes));
     json_object_set_new(o, "overcommitted_bytes", number(s->overcommitted_bytes));
     json_object_set_new(o, "cuda_graphs_inside", json_boolean(in->graphs_inside));

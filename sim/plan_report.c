@@ -99,6 +99,7 @@ static void print_sheet(const struct plan_report *r, FILE *out)
     line(out, r->input->graphs_inside ? "CUDA graphs" : "CUDA graphs, outside", s->graphs.bytes, total, origin_note(&s->graphs, "--cuda-graph-memory"));
     line(out, "KV cache", s->pool_bytes, total, "");
     line(out, "remainder below a block", s->remainder_bytes, total, NULL);
+    line(out, "rounding to device pages", s->page_rounding_bytes, total, NULL);
     line(out, "left free", s->outside_bytes, total, "");
     if (s->overcommitted_bytes) fprintf(out, "  %-26s %16s%" PRIu64 "\n", "more than there is", "-", s->overcommitted_bytes);
     line(out, "total", total, total, "");

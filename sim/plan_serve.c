@@ -30,7 +30,10 @@ static double least_utilization(const struct plan *plan, const struct plan_input
     for (uint32_t s = 0; s < plan->stage_count; s++) {
         const struct plan_stage *stage = &plan->stages[s];
         if (!stage->has_budget || stage->base_bytes == 0 || stage->block_bytes == PLAN_UNKNOWN) return -1;
-        u128 need = needed_blocks(plan, in) * stage->block_bytes + stage->deducted_bytes;
+        u128 need = needed_blocks(plan, in) * stage->block_bytes;
+        /* Rounded up, a byte of the last block is enough. */
+        if (in->engine->blocks_up && need) need -= stage->block_bytes - 1;
+        need += stage->deducted_bytes;
         if (need > stage->base_bytes) return -1;
         double share = ceil((double)need / (double)stage->base_bytes * 1e4 - 1e-9) / 1e4;
         if (share > least) least = share;

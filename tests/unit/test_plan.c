@@ -15,7 +15,7 @@ static struct plan_case c;
 static uint64_t sheet_sum(const struct plan_stage *s)
 {
     return s->non_torch.bytes + s->weights.bytes - s->offload.bytes + s->residue.bytes + s->states_bytes + s->activation.bytes +
-           s->graphs.bytes + s->pool_bytes + s->remainder_bytes + s->outside_bytes - s->overcommitted_bytes;
+           s->graphs.bytes + s->pool_bytes + s->remainder_bytes + s->page_rounding_bytes + s->outside_bytes - s->overcommitted_bytes;
 }
 
 static void sheet__every_model_gpu_engine__adds_up(void **state)
@@ -245,6 +245,53 @@ static void serve__inverse__smallest_and_largest(void **state)
     plan_case_release(&c);
 }
 
+/* The smallest utilization serves, and 0.0002 less does not. */
+static void serve__utilization__is_the_smallest(void **state)
+{
+    (void)state;
+    static const char *const ENGINES[] = {"vllm", "vllm-v0", "sglang", "tensorrt-llm"};
+    char text[256];
+    int checked = 0;
+    for (size_t m = 0; m < model_preset_count(); m++)
+        for (size_t e = 0; e < sizeof ENGINES / sizeof ENGINES[0]; e++) {
+            struct plan_serve v, other;
+            snprintf(text, sizeof text, "--model %s --gpu h200 --engine %s --block-size 16 --num-requests 7 --request-tokens 1500 --pipeline-parallel-size 2",
+                     model_preset_at(m)->name, ENGINES[e]);
+            plan_case_make(&c, text);
+            plan_serve(&v, &c.input);
+            if (v.utilization > 0) {
+                c.input.utilization_billionths = (uint64_t)(v.utilization * 1e9 + 0.5);
+                plan_serve(&other, &c.input);
+                assert_true(other.fits);
+                c.input.utilization_billionths -= 200000;
+                plan_serve(&other, &c.input);
+                assert_false(other.fits);
+                checked++;
+            }
+            plan_case_release(&c);
+        }
+    assert_true(checked > 40);
+}
+
+/* Llama-3-8B: 32 tensors of 100 x 65,536 bytes take 4 pages of 2 MiB each, 1,835,008 bytes beyond. */
+static void sheet__pool__whole_device_pages(void **state)
+{
+    (void)state;
+    plan_case_make(&c, "--model llama-3-8b --gpu h100-sxm --num-gpu-blocks-override 100");
+    check_u64_eq(c.stage->page_rounding_bytes, 32 * (4 * 2097152 - 100 * 65536));
+    check_u64_eq(sheet_sum(c.stage), c.plan.gpu_memory);
+    plan_case_release(&c);
+}
+
+static void verdict__pool_larger_than_device__refused(void **state)
+{
+    (void)state;
+    plan_case_make(&c, "--model llama-3-8b --gpu l4 --kv-cache-memory-bytes 20GiB");
+    assert_false(c.plan.starts);
+    check_str_has(c.plan.verdict, "refuses: the pool of 21474836480 bytes and what is beside it exceed the device");
+    plan_case_release(&c);
+}
+
 /* Ten trillion parameters, a hundred million tokens: 10^8 x 131,072 bytes. */
 static void huge__lengths_and_devices__right_or_refused(void **state)
 {
@@ -297,6 +344,8 @@ static void findings__each__appears_and_not(void **state)
         {"cache-16-bit", "--model llama-3-8b --quantization fp8", "--model llama-3-8b --quantization fp8 --kv-cache-dtype fp8"},
         {"type-needs-gpu", "--model llama-3-8b --gpu a100-80gb --kv-cache-dtype fp8", "--model llama-3-8b --gpu l4 --kv-cache-dtype fp8"},
         {"type-needs-gpu", "--model llama-3-8b --gpu h100-sxm --quantization nvfp4", "--model llama-3-8b --gpu t4"},
+        {"bf16-needs-gpu", "--model llama-3-8b --gpu t4", "--model llama-3-8b --gpu t4 --dtype half"},
+        {"block-kernels", "--model llama-3-8b --block-size 64 --engine vllm-v0", "--model llama-3-8b --block-size 64 --engine vllm-0.20"},
         {"device-overcommitted", "--model llama-3-8b --gpu rtx-3090 --engine vllm-0.20 --gpu-memory-utilization 0.99 --cuda-graph-memory 1GiB",
          "--model llama-3-8b --gpu rtx-3090 --engine vllm --gpu-memory-utilization 0.99 --cuda-graph-memory 1GiB"},
         {"free-at-start", "--model llama-3-8b --gpu rtx-3090 --gpu-memory-utilization 0.99", "--model llama-3-8b --gpu rtx-3090 --gpu-memory-utilization 0.9"},
@@ -364,6 +413,9 @@ int main(void)
         cmocka_unit_test(hybrid__sliding_alone__bounded),
         cmocka_unit_test(hybrid__group_size__rarest_or_close),
         cmocka_unit_test(serve__inverse__smallest_and_largest),
+        cmocka_unit_test(serve__utilization__is_the_smallest),
+        cmocka_unit_test(sheet__pool__whole_device_pages),
+        cmocka_unit_test(verdict__pool_larger_than_device__refused),
         cmocka_unit_test(huge__lengths_and_devices__right_or_refused),
         cmocka_unit_test(input__bad__says_what_is_expected),
         cmocka_unit_test(findings__each__appears_and_not),
