@@ -349,6 +349,7 @@ static bool default_holds(const struct optset *set, const struct option_spec *sp
     static const char *const TOKEN[] = {"model", "num-layers", "layer-groups", NULL};
     if (strcmp(spec->name, "kv-cache-memory-bytes") == 0) return !any_given(set, POOL);
     if (strcmp(spec->name, "kv-bytes-per-token") == 0) return !any_given(set, TOKEN);
+    if (strcmp(spec->name, "sliding-window") == 0) return !any_given(set, TOKEN); /* the model's */
     return true;
 }
 

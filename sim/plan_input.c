@@ -65,6 +65,11 @@ static bool group_kind(const char *text, size_t bytes, enum mixer_kind *kind)
     return false;
 }
 
+static uint64_t window_given(const struct options *o)
+{
+    return o->window_tokens == OPT_UNSET ? 0 : o->window_tokens;
+}
+
 /* Heads and sizes that a group does not give are those of the other options. */
 static void group_defaults(struct model_mixer *x, const struct options *o)
 {
@@ -96,7 +101,7 @@ static int group_read(struct plan_input *in, const struct options *o, const char
                        "recurrent, at most %u layers in all", item, MODEL_LAYERS_MAX);
     group_defaults(x, o);
     x->state_name = "recurrent";
-    if (o->window_tokens && (x->kind == MIXER_SLIDING || x->kind == MIXER_CHUNKED)) x->window_tokens = o->window_tokens;
+    if (x->kind == MIXER_SLIDING || x->kind == MIXER_CHUNKED) x->window_tokens = window_given(o);
     for (const char *at = end; *at == ':';) {
         size_t bytes = strcspn(++at, ":");
         if (group_value(in, m, at, bytes, err) != 0) return -1;
@@ -127,7 +132,7 @@ static int numbers_shape(struct plan_input *in, const struct options *o, struct 
     uint64_t heads = o->num_attention_heads == OPT_UNSET ? 0 : o->num_attention_heads;
     uint64_t dim = o->head_dim == OPT_UNSET ? 1 : o->head_dim;
     if (model_shape_plain(&in->shape, o->num_layers, heads, o->num_kv_heads == OPT_UNSET ? 1 : o->num_kv_heads, dim,
-                          o->head_dim_v == OPT_UNSET ? dim : o->head_dim_v, o->window_tokens, err) != 0)
+                          o->head_dim_v == OPT_UNSET ? dim : o->head_dim_v, window_given(o), err) != 0)
         return -1;
     if (latent) {
         in->shape.mixers[0].latent_dim = o->kv_lora_rank;
@@ -275,7 +280,9 @@ static uint32_t ranks(uint64_t option)
 int plan_input_read(struct plan_input *in, const struct optset *set, const struct options *o, struct err *err)
 {
     memset(in, 0, sizeof *in);
-    in->engine = plan_engine_find(o->engine ? o->engine : "vllm");
+    /* A simulation of an older engine is planned by its rules. */
+    bool older = o->rules == KV_RULES_2026_04;
+    in->engine = plan_engine_find(o->engine ? o->engine : older ? "vllm-0.20" : "vllm");
     if (!in->engine)
         return err_set(err, ERR_USAGE, "--engine: found '%.60s', expected vllm, vllm-0.20, vllm-v0, vllm-ascend, sglang or tensorrt-llm", o->engine);
     in->tp = ranks(o->tensor_parallel);

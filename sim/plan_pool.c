@@ -26,6 +26,14 @@ static int put_token_bytes(const struct plan_stage *stage, const struct plan_inp
     return 0;
 }
 
+/* A window that all layers have is the simulation's; where kinds are mixed, every layer is in full. */
+static void put_window(const struct plan_input *in, struct options *o)
+{
+    const struct model_shape *s = &in->shape;
+    if (o->window_tokens != OPT_UNSET) return;
+    o->window_tokens = s->mixer_count == 1 && s->mixers[0].kind == MIXER_SLIDING ? s->mixers[0].window_tokens : 0;
+}
+
 static int put_pool(const struct plan *plan, const struct plan_input *in, struct options *o, struct err *err)
 {
     const struct plan_stage *stage = &plan->stages[plan->binding];
@@ -44,6 +52,7 @@ static int apply(struct plan *plan, struct plan_input *in, const struct optset *
     in->block_tokens = o->block_tokens;
     if (!in->max_model_len_given) in->max_model_len = PLAN_UNKNOWN; /* the trace's */
     plan_compute(plan, in);
+    if (in->has_shape) put_window(in, o);
     if (in->has_shape && put_token_bytes(&plan->stages[plan->binding], in, set, o, err) != 0) return -1;
     return describes_device(o) ? put_pool(plan, in, o, err) : 0;
 }

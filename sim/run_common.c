@@ -60,7 +60,7 @@ static void warn_shape(const struct plan_input *in)
     const struct model_shape *s = &in->shape;
     if (s->note[0]) fprintf(stderr, "pagesim: %s: %s\n", s->name, s->note);
     for (uint32_t m = 0; m < s->mixer_count; m++) {
-        if (s->mixers[m].kind == MIXER_FULL) continue;
+        if (s->mixers[m].kind == MIXER_FULL || (s->mixer_count == 1 && s->mixers[m].kind == MIXER_SLIDING)) continue;
         fprintf(stderr, "pagesim: %s: every attention layer is counted in full, states are left out; 'pagesim plan' has windows and states\n",
                 s->name);
         return;

@@ -157,6 +157,38 @@ static void run__command__policy_and_unknown_flags(void **state)
     cli_release(&r);
 }
 
+/* Mistral-7B slides in every layer; what the window passed is given back. Gemma 3's kinds are mixed. */
+static void run__windows__the_models(void **state)
+{
+    (void)state;
+    CLI(&r, "run", "--trace", "gen:requests=3,prompt-tokens=9000,output-tokens=10", "--model", "mistral-7b", "--gpu", "h100-sxm", "--json", "--policy", "dynamic");
+    json_t *with = object();
+    CLI(&r, "run", "--trace", "gen:requests=3,prompt-tokens=9000,output-tokens=10", "--model", "mistral-7b", "--gpu", "h100-sxm", "--json", "--policy", "dynamic",
+        "--sliding-window", "0");
+    json_t *without = object();
+    assert_true(count(with, "num_blocks") == count(without, "num_blocks"));
+    assert_true(json_number_value(json_object_get(with, "kv_usage")) < json_number_value(json_object_get(without, "kv_usage")));
+    json_decref(with);
+    json_decref(without);
+    CLI(&r, "run", "--trace", "gen:requests=3", "--model", "gemma-3-27b", "--gpu", "h100-sxm");
+    check_i64_eq(r.status, 0);
+    check_str_has(r.err, "every attention layer is counted in full");
+    cli_release(&r);
+}
+
+/* Graphs are inside the budget since 0.21. */
+static void run__older_rules__older_plan(void **state)
+{
+    (void)state;
+    CLI(&r, "plan", "--json", "llama-3-8b", "--gpu", "l4", "--engine", "vllm-0.20");
+    json_t *plan = object();
+    CLI(&r, "run", "--json", "--trace", "gen:requests=3", "--model", "llama-3-8b", "--gpu", "l4", "--rules", "2026-04");
+    json_t *run = object();
+    check_u64_eq(count(run, "pool_bytes"), count(plan, "available_kv_bytes"));
+    json_decref(plan);
+    json_decref(run);
+}
+
 static void run__server_refuses__error(void **state)
 {
     (void)state;
@@ -198,6 +230,8 @@ int main(void)
         cmocka_unit_test(bad__usage__one_line),
         cmocka_unit_test(run__model_and_gpu__pool_of_the_plan),
         cmocka_unit_test(run__command__policy_and_unknown_flags),
+        cmocka_unit_test(run__windows__the_models),
+        cmocka_unit_test(run__older_rules__older_plan),
         cmocka_unit_test(run__server_refuses__error),
         cmocka_unit_test(sweep__gpus_and_types__a_pool_each),
     };
