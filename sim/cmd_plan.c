@@ -30,7 +30,9 @@ static int need_something(const struct plan_input *in, struct err *err)
 {
     bool pool = in->pool_blocks != PLAN_UNKNOWN || in->pool_bytes != PLAN_UNKNOWN || in->pool_tokens != PLAN_UNKNOWN;
     if (in->has_shape || in->gpu_memory != PLAN_UNKNOWN || pool) return 0;
-    return err_set(err, ERR_USAGE, "nothing to plan: give a model (--model, or --num-layers --num-kv-heads --head-dim), a device (--gpu), or --command");
+    return err_set(
+        err, ERR_USAGE,
+        "nothing to plan: give a model (--model, or --num-layers --num-kv-heads --head-dim), a device (--gpu), or --command");
 }
 
 static int plan_work(struct work *w, struct optset *set, struct err *err)
@@ -50,7 +52,8 @@ static int plan_work(struct work *w, struct optset *set, struct err *err)
     if (asked && w->input.serve_tokens == PLAN_UNKNOWN)
         return err_set(err, ERR_USAGE, "--num-requests: needs --request-tokens or --max-model-len beside it");
     if (asked) plan_serve(&w->serve, &w->input);
-    const struct plan_report report = {&w->input, &w->plan, asked ? &w->serve : NULL, &w->findings, pasted ? &w->notes : NULL};
+    const struct plan_report report = {&w->input, &w->plan, asked ? &w->serve : NULL, &w->findings,
+                                       pasted ? &w->notes : NULL};
     if (w->options.json) return plan_json(&report, stdout, err) == 0 ? COMMAND_DONE : -1;
     plan_print(&report, stdout);
     return COMMAND_DONE;

@@ -83,7 +83,8 @@ uint64_t config_count(struct config_reader *r, const char *names, uint64_t other
     if (json_is_integer(value) && json_integer_value(value) >= 0 && (uint64_t)json_integer_value(value) <= max)
         return (uint64_t)json_integer_value(value);
     /* Some files write counts as 2.0. */
-    if (json_is_real(value) && real >= 0 && real <= (double)max && real == (double)(uint64_t)real) return (uint64_t)real;
+    if (json_is_real(value) && real >= 0 && real <= (double)max && real == (double)(uint64_t)real)
+        return (uint64_t)real;
     describe(value, found, sizeof found);
     config_fail(r, name, "found %s, expected a count of at most %" PRIu64, found, max);
     return safe;
@@ -125,8 +126,7 @@ static void read_type(struct config_reader *r)
     if (!name) name = json_string_value(json_object_get(r->root, "torch_dtype"));
     if (!name) name = json_string_value(json_object_get(r->root, "dtype"));
     r->shape->type = ELEMENT_BF16;
-    if (!name)
-        model_note(r->shape, "no torch_dtype in the file: bf16 assumed");
+    if (!name) model_note(r->shape, "no torch_dtype in the file: bf16 assumed");
     else if (!element_type_find(name, ELEMENT_FOR_WEIGHTS, &r->shape->type))
         config_fail(r, "torch_dtype", "found '%.40s', expected a type like bfloat16", name);
 }
@@ -136,8 +136,7 @@ static const char *compressed_type(const json_t *config)
 {
     const char *key;
     json_t *group;
-    json_object_foreach(json_object_get(config, "config_groups"), key, group)
-    {
+    json_object_foreach (json_object_get(config, "config_groups"), key, group) {
         json_t *weights = json_object_get(group, "weights");
         json_int_t bits = json_integer_value(json_object_get(weights, "num_bits"));
         const char *type = json_string_value(json_object_get(weights, "type"));
@@ -157,7 +156,8 @@ static const char *quantized_name(const json_t *config, const char *method)
     if (strcmp(method, "gptq") == 0 && json_integer_value(json_object_get(config, "bits")) == 8) return "int8";
     if (strcmp(method, "modelopt") == 0) {
         const char *algorithm = json_string_value(json_object_get(config, "quant_algo"));
-        if (!algorithm) algorithm = json_string_value(json_object_get(json_object_get(config, "quantization"), "quant_algo"));
+        if (!algorithm)
+            algorithm = json_string_value(json_object_get(json_object_get(config, "quantization"), "quant_algo"));
         return !algorithm ? "" : strstr(algorithm, "FP4") ? "nvfp4" : strstr(algorithm, "FP8") ? "fp8" : "";
     }
     return method;
@@ -184,29 +184,27 @@ static void read_quantization(struct config_reader *r)
 
 /* --- the MLP ----------------------------------------------------------------------------------- */
 
-#define PLAIN_MLP                                                                                  \
-    "|opt|gpt2|gpt_neox|falcon|phi|starcoder2|bloom|mpt|gptj|nemotron|nemotron_h|gpt_bigcode|codegen|"
+#define PLAIN_MLP "|opt|gpt2|gpt_neox|falcon|phi|starcoder2|bloom|mpt|gptj|nemotron|nemotron_h|gpt_bigcode|codegen|"
 
 static void read_experts(struct config_reader *r)
 {
     struct model_shape *shape = r->shape;
-    shape->experts = config_count(r, "num_local_experts|n_routed_experts|num_experts|moe_num_experts", 0, CONFIG_HEADS_MAX);
-    shape->experts_active = config_count(r, "num_experts_per_tok|num_experts_per_token|moe_topk|moe_k|top_k_experts", shape->experts ? 1 : 0,
-                                         CONFIG_HEADS_MAX);
+    shape->experts =
+        config_count(r, "num_local_experts|n_routed_experts|num_experts|moe_num_experts", 0, CONFIG_HEADS_MAX);
+    shape->experts_active = config_count(r, "num_experts_per_tok|num_experts_per_token|moe_topk|moe_k|top_k_experts",
+                                         shape->experts ? 1 : 0, CONFIG_HEADS_MAX);
     if (shape->experts == 0) return;
     if (shape->experts_active > shape->experts)
         config_fail(r, "num_experts_per_tok", "found %" PRIu64 ", expected at most the %" PRIu64 " experts",
                     shape->experts_active, shape->experts);
-    shape->expert_intermediate = config_count(r, "moe_intermediate_size|moe_ffn_hidden_size|intermediate_size", CONFIG_REQUIRED,
-                                              CONFIG_DIM_MAX);
+    shape->expert_intermediate = config_count(r, "moe_intermediate_size|moe_ffn_hidden_size|intermediate_size",
+                                              CONFIG_REQUIRED, CONFIG_DIM_MAX);
     uint64_t shared = config_count(r, "n_shared_experts|num_shared_experts|moe_num_shared_experts", 0, 4096);
-    shape->shared_intermediate =
-        config_count(r, "shared_expert_intermediate_size|moe_shared_expert_intermediate_size|shared_intermediate_size",
-                     0, CONFIG_DIM_MAX);
-    if (config_type_is(r, "|nemotron_h|"))
-        shape->shared_intermediate *= shared; /* there it is the width of one */
-    else if (shape->shared_intermediate == 0)
-        shape->shared_intermediate = shared * shape->expert_intermediate;
+    shape->shared_intermediate = config_count(
+        r, "shared_expert_intermediate_size|moe_shared_expert_intermediate_size|shared_intermediate_size", 0,
+        CONFIG_DIM_MAX);
+    if (config_type_is(r, "|nemotron_h|")) shape->shared_intermediate *= shared; /* there it is the width of one */
+    else if (shape->shared_intermediate == 0) shape->shared_intermediate = shared * shape->expert_intermediate;
     if (config_type_is(r, "|llama4_text|")) shape->shared_intermediate = shape->expert_intermediate;
     /* Gemma 4 has its dense MLP beside the experts. */
     if (config_type_is(r, "|gemma4_text|")) shape->shared_intermediate = shape->intermediate;
@@ -225,11 +223,12 @@ static void read_mlp(struct config_reader *r)
     struct model_shape *shape = r->shape;
     shape->gated_mlp = !config_type_is(r, PLAIN_MLP);
     uint64_t usual = config_type_is(r, "|gpt2|falcon|bloom|gptj|mpt|gpt_bigcode|codegen|") ? 4 * r->hidden
-                     : config_type_is(r, "|mamba|mamba2|falcon_mamba|") ? 0
-                                                                        : CONFIG_REQUIRED;
-    shape->intermediate = config_count(r, "intermediate_size_mlp|intermediate_size|ffn_dim|n_inner|ffn_hidden_size|d_ff",
-                                       usual, CONFIG_DIM_MAX);
-    if (config_type_is(r, "|opt|gpt2|gpt_neox|phi|starcoder2|bloom|gptj|gpt_bigcode|codegen|") || config_bool(r, "mlp_bias", false))
+                     : config_type_is(r, "|mamba|mamba2|falcon_mamba|")                    ? 0
+                                                                                           : CONFIG_REQUIRED;
+    shape->intermediate = config_count(
+        r, "intermediate_size_mlp|intermediate_size|ffn_dim|n_inner|ffn_hidden_size|d_ff", usual, CONFIG_DIM_MAX);
+    if (config_type_is(r, "|opt|gpt2|gpt_neox|phi|starcoder2|bloom|gptj|gpt_bigcode|codegen|") ||
+        config_bool(r, "mlp_bias", false))
         shape->mlp_bias = shape->intermediate * (shape->gated_mlp ? 2 : 1) + r->hidden;
     read_experts(r);
 }
@@ -239,8 +238,10 @@ static void read_mlp(struct config_reader *r)
 /* Mixers in the order in which letters first appear, so that a plain model has one. */
 static void assign_mixers(struct config_reader *r)
 {
-    static const char LETTERS[] = {LAYER_FULL, LAYER_SLIDING, LAYER_CHUNKED, LAYER_STATE, LAYER_FULL_SHARED, LAYER_SLIDING_SHARED};
-    static const enum mixer_kind KINDS[] = {MIXER_FULL, MIXER_SLIDING, MIXER_CHUNKED, MIXER_STATE, MIXER_FULL, MIXER_SLIDING};
+    static const char LETTERS[] = {LAYER_FULL,  LAYER_SLIDING,     LAYER_CHUNKED,
+                                   LAYER_STATE, LAYER_FULL_SHARED, LAYER_SLIDING_SHARED};
+    static const enum mixer_kind KINDS[] = {MIXER_FULL,  MIXER_SLIDING, MIXER_CHUNKED,
+                                            MIXER_STATE, MIXER_FULL,    MIXER_SLIDING};
     struct model_shape *shape = r->shape;
     for (size_t k = 0; k < sizeof LETTERS; k++) {
         uint8_t bit = (uint8_t)(1u << shape->mixer_count);
@@ -255,16 +256,15 @@ static void assign_mixers(struct config_reader *r)
         struct model_mixer *mixer = &shape->mixers[shape->mixer_count++];
         mixer->kind = KINDS[k];
         mixer->shares_cache = LETTERS[k] == LAYER_FULL_SHARED || LETTERS[k] == LAYER_SLIDING_SHARED;
-        if (KINDS[k] == MIXER_STATE)
-            config_state(r, mixer);
-        else
-            config_attention(r, mixer, KINDS[k] != MIXER_FULL);
+        if (KINDS[k] == MIXER_STATE) config_state(r, mixer);
+        else config_attention(r, mixer, KINDS[k] != MIXER_FULL);
     }
 }
 
 static void read_norms(struct config_reader *r)
 {
-    uint64_t norm = r->hidden * (config_type_is(r, "|opt|gpt2|gpt_neox|falcon|phi|starcoder2|bloom|gptj|mpt|") ? 2 : 1);
+    uint64_t norm =
+        r->hidden * (config_type_is(r, "|opt|gpt2|gpt_neox|falcon|phi|starcoder2|bloom|gptj|mpt|") ? 2 : 1);
     bool four = config_type_is(r, "|gemma2|gemma3_text|gemma3n_text|gemma4_text|glm4|");
     bool one = config_type_is(r, "|nemotron_h|mamba|mamba2|falcon_mamba|falcon|phi|gptj|");
     r->shape->layer_norms = norm * (four ? 4 : one ? 1 : 2);
@@ -273,7 +273,9 @@ static void read_norms(struct config_reader *r)
     if (config_type_is(r, "|phi|gptj|")) r->shape->other_parameters += r->shape->vocabulary; /* biases of the head */
     /* Embeddings for each layer (Gemma 3n, 4). */
     uint64_t per_layer = config_count(r, "hidden_size_per_layer_input", 0, CONFIG_DIM_MAX);
-    r->shape->other_parameters += per_layer * r->layers * config_count(r, "vocab_size_per_layer_input", r->shape->vocabulary, (uint64_t)1 << 32);
+    r->shape->other_parameters +=
+        per_layer * r->layers *
+        config_count(r, "vocab_size_per_layer_input", r->shape->vocabulary, (uint64_t)1 << 32);
     if (config_type_is(r, "|gpt2|gpt_bigcode|")) r->shape->other_parameters += r->shape->max_positions * r->hidden;
 }
 
@@ -283,9 +285,11 @@ static void read_shape(struct config_reader *r)
     r->layers = config_count(r, "num_hidden_layers|n_layer|n_layers|num_layers", CONFIG_REQUIRED, MODEL_LAYERS_MAX);
     r->hidden = config_count(r, "hidden_size|n_embd|d_model|model_dim", CONFIG_REQUIRED, CONFIG_DIM_MAX);
     shape->vocabulary = config_count(r, "vocab_size|padded_vocab_size", CONFIG_REQUIRED, (uint64_t)1 << 32);
-    shape->max_positions = config_count(r, "max_position_embeddings|n_positions|max_sequence_length|seq_length|n_ctx|max_seq_len", 0,
-                                        (uint64_t)1 << 40);
-    if (!r->failed && r->layers == 0) config_fail(r, "num_hidden_layers", "found 0, expected 1 to %u", MODEL_LAYERS_MAX);
+    shape->max_positions =
+        config_count(r, "max_position_embeddings|n_positions|max_sequence_length|seq_length|n_ctx|max_seq_len", 0,
+                     (uint64_t)1 << 40);
+    if (!r->failed && r->layers == 0)
+        config_fail(r, "num_hidden_layers", "found 0, expected 1 to %u", MODEL_LAYERS_MAX);
     if (!r->failed && r->hidden == 0) config_fail(r, "hidden_size", "found 0, expected 1 or more");
     shape->layers = (uint32_t)r->layers;
     shape->hidden = r->hidden;
@@ -307,7 +311,8 @@ static void read_shape(struct config_reader *r)
 /* The part that describes the language model. */
 static json_t *text_part(json_t *root)
 {
-    static const char *const NAMES[] = {"text_config", "llm_config", "language_config", "text_model", "language_model"};
+    static const char *const NAMES[] = {"text_config", "llm_config", "language_config", "text_model",
+                                        "language_model"};
     for (size_t i = 0; i < sizeof NAMES / sizeof NAMES[0]; i++) {
         json_t *part = json_object_get(root, NAMES[i]);
         if (json_is_object(part)) return part;
@@ -326,21 +331,27 @@ static const char *model_type(const json_t *root, const json_t *text)
 static int parse_root(struct config_reader *r)
 {
     struct model_shape *shape = r->shape;
-    if (!json_is_object(r->root)) return config_fail(r, "the whole file", "found no JSON object, expected a model's config.json");
+    if (!json_is_object(r->root))
+        return config_fail(r, "the whole file", "found no JSON object, expected a model's config.json");
     r->text = text_part(r->root);
     /* A text part without type of its own has its model's: gemma3 -> gemma3_text. */
     const char *type = model_type(r->root, r->text);
     bool nested = r->text != r->root && !json_object_get(r->text, "model_type");
     snprintf(shape->architecture, sizeof shape->architecture, "%.40s%s", type,
              nested && (strcmp(type, "gemma3") == 0 || strcmp(type, "llama4") == 0 || strcmp(type, "gemma4") == 0 ||
-                                                                     strcmp(type, "gemma3n") == 0) ? "_text" : "");
+                        strcmp(type, "gemma3n") == 0)
+                 ? "_text"
+                 : "");
     r->type = shape->architecture;
     const char *defaults = config_defaults(r->type);
     json_t *filled = defaults ? json_loads(defaults, 0, NULL) : NULL;
     if (filled) json_object_update_missing(r->text, filled);
     json_decref(filled);
     if (!defaults)
-        model_note(shape, type[0] ? "model_type '%s' is not known here: read like Llama" : "no model_type%s: read like Llama", type);
+        model_note(shape,
+                   type[0] ? "model_type '%s' is not known here: read like Llama"
+                           : "no model_type%s: read like Llama",
+                   type);
     read_shape(r);
     return r->failed ? -1 : model_shape_finish(shape, r->err);
 }
@@ -358,8 +369,7 @@ int model_shape_parse(struct model_shape *shape, const char *text, size_t bytes,
         status = err_set(err, ERR_INPUT, "%s: more than 4 MiB, expected a model's config.json", what);
     else if (!(r->root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why)))
         status = err_set(err, ERR_INPUT, "%s:%d:%d: %s", what, why.line, why.column, why.text);
-    else
-        status = parse_root(r);
+    else status = parse_root(r);
     json_decref(r->root);
     free(r);
     return status;

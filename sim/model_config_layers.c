@@ -36,7 +36,8 @@ static bool from_words(struct config_reader *r)
     json_t *words = config_value(r, "layer_types|layers_block_type|layer_block_types");
     if (!json_is_array(words)) return false;
     if (json_array_size(words) < r->layers) {
-        config_fail(r, "layer_types", "found %zu words, expected one for each of %" PRIu64 " layers", json_array_size(words), r->layers);
+        config_fail(r, "layer_types", "found %zu words, expected one for each of %" PRIu64 " layers",
+                    json_array_size(words), r->layers);
         return true;
     }
     for (size_t i = 0; i < r->layers && !r->failed; i++) {
@@ -44,10 +45,14 @@ static bool from_words(struct config_reader *r)
         r->letters[i] = word ? word_letter(word) : 0;
         /* There a layer is one thing: a mixer or an MLP. */
         if (word && config_type_is(r, "|nemotron_h|"))
-            r->shape->layer_mlp[i] = strcmp(word, "moe") == 0 ? MLP_EXPERTS : strcmp(word, "mlp") == 0 ? MLP_DENSE : MLP_NONE;
+            r->shape->layer_mlp[i] = strcmp(word, "moe") == 0   ? MLP_EXPERTS
+                                     : strcmp(word, "mlp") == 0 ? MLP_DENSE
+                                                                : MLP_NONE;
         if (r->letters[i] == 0)
-            config_fail(r, "layer_types", "layer %zu: found '%.40s', expected full_attention, sliding_attention, mamba or another known kind", i,
-                        word ? word : "no text");
+            config_fail(
+                r, "layer_types",
+                "layer %zu: found '%.40s', expected full_attention, sliding_attention, mamba or another known kind",
+                i, word ? word : "no text");
     }
     return true;
 }
@@ -58,7 +63,8 @@ static bool from_numbers(struct config_reader *r, const char *name, json_int_t n
     json_t *numbers = config_value(r, name);
     if (!json_is_array(numbers)) return false;
     if (json_array_size(numbers) < r->layers)
-        config_fail(r, name, "found %zu numbers, expected one for each of %" PRIu64 " layers", json_array_size(numbers), r->layers);
+        config_fail(r, name, "found %zu numbers, expected one for each of %" PRIu64 " layers",
+                    json_array_size(numbers), r->layers);
     for (size_t i = 0; i < r->layers && !r->failed; i++)
         if (json_integer_value(json_array_get(numbers, i)) == number) r->letters[i] = letter;
     return true;
@@ -81,7 +87,8 @@ static bool from_pattern(struct config_reader *r)
     const char *pattern = config_text(r, "hybrid_override_pattern");
     if (!pattern) return false;
     if (strlen(pattern) != r->layers) {
-        config_fail(r, "hybrid_override_pattern", "found %zu letters, expected one for each of %" PRIu64 " layers", strlen(pattern), r->layers);
+        config_fail(r, "hybrid_override_pattern", "found %zu letters, expected one for each of %" PRIu64 " layers",
+                    strlen(pattern), r->layers);
         return true;
     }
     for (size_t i = 0; i < r->layers; i++) {
@@ -106,14 +113,17 @@ static void sliding_layers(struct config_reader *r)
     uint64_t window = config_count(r, "sliding_window|sliding_window_size", 0, (uint64_t)1 << 40);
     if (window == 0) return;
     /* Only these classes have it off by default. */
-    bool on = config_bool(r, "use_sliding_window", !config_type_is(r, "|qwen2|qwen2_moe|qwen3|qwen3_moe|qwen2_vl|qwen2_5_vl|qwen2_5_vl_text|"));
+    bool on =
+        config_bool(r, "use_sliding_window",
+                    !config_type_is(r, "|qwen2|qwen2_moe|qwen3|qwen3_moe|qwen2_vl|qwen2_5_vl|qwen2_5_vl_text|"));
     if (!on || config_type_is(r, "|phi3|phimoe|mixtral|")) {
         if (!on) return;
         fill(r, LAYER_SLIDING);
         return;
     }
     if (from_numbers(r, "hybrid_layer_pattern", 1, LAYER_SLIDING)) return;
-    uint64_t pattern = config_count(r, "sliding_window_pattern|_sliding_window_pattern", config_type_is(r, "|gemma2|gpt_oss|") ? 2 : 0, MODEL_LAYERS_MAX);
+    uint64_t pattern = config_count(r, "sliding_window_pattern|_sliding_window_pattern",
+                                    config_type_is(r, "|gemma2|gpt_oss|") ? 2 : 0, MODEL_LAYERS_MAX);
     uint64_t first = config_count(r, "max_window_layers", 0, MODEL_LAYERS_MAX);
     if (pattern) {
         fill(r, LAYER_SLIDING);
@@ -141,7 +151,9 @@ static void shared_layers(struct config_reader *r)
 {
     uint64_t shared = config_count(r, "num_kv_shared_layers", 0, MODEL_LAYERS_MAX);
     for (uint64_t i = shared < r->layers ? r->layers - shared : 0; shared && i < r->layers; i++)
-        r->letters[i] = r->letters[i] == LAYER_FULL ? LAYER_FULL_SHARED : r->letters[i] == LAYER_SLIDING ? LAYER_SLIDING_SHARED : r->letters[i];
+        r->letters[i] = r->letters[i] == LAYER_FULL      ? LAYER_FULL_SHARED
+                        : r->letters[i] == LAYER_SLIDING ? LAYER_SLIDING_SHARED
+                                                         : r->letters[i];
 }
 
 static void mixer_letters(struct config_reader *r)
@@ -152,7 +164,9 @@ static void mixer_letters(struct config_reader *r)
     if (from_words(r) || r->failed) return;
     json_t *linear = json_object_get(config_value(r, "linear_attn_config"), "kda_layers");
     if (from_indices(r, linear, 1, LAYER_STATE)) return;
-    if (from_numbers(r, "attn_type_list", 0, LAYER_STATE) || from_numbers(r, "decoder_attention_types", 0, LAYER_STATE)) return;
+    if (from_numbers(r, "attn_type_list", 0, LAYER_STATE) ||
+        from_numbers(r, "decoder_attention_types", 0, LAYER_STATE))
+        return;
     if (config_type_is(r, "|mamba|mamba2|falcon_mamba|")) {
         fill(r, LAYER_STATE);
     } else if (config_type_is(r, "|falcon_h1|")) {
@@ -167,7 +181,8 @@ static void mixer_letters(struct config_reader *r)
         from_indices(r, config_value(r, "full_attn_idxs"), 0, LAYER_FULL);
     } else if (config_value(r, "attn_layer_period")) {
         fill(r, LAYER_STATE);
-        every(r, config_count(r, "attn_layer_period", 0, MODEL_LAYERS_MAX), config_count(r, "attn_layer_offset", 0, MODEL_LAYERS_MAX), LAYER_FULL);
+        every(r, config_count(r, "attn_layer_period", 0, MODEL_LAYERS_MAX),
+              config_count(r, "attn_layer_offset", 0, MODEL_LAYERS_MAX), LAYER_FULL);
     } else if (config_value(r, "full_attention_interval")) {
         uint64_t interval = config_count(r, "full_attention_interval", 4, MODEL_LAYERS_MAX);
         fill(r, LAYER_STATE);
@@ -185,8 +200,9 @@ static bool has_experts(struct config_reader *r, uint64_t layer)
     if (r->shape->experts < 2) return false;
     uint64_t dense = config_count(r, "first_k_dense_replace|num_dense_layers", 0, MODEL_LAYERS_MAX);
     if (layer < dense) return false;
-    uint64_t step = config_count(r, "decoder_sparse_step|interleave_moe_layer_step|expert_layer_period|moe_layer_freq|moe_layer_freq_every", 1,
-                                 MODEL_LAYERS_MAX);
+    uint64_t step = config_count(
+        r, "decoder_sparse_step|interleave_moe_layer_step|expert_layer_period|moe_layer_freq|moe_layer_freq_every", 1,
+        MODEL_LAYERS_MAX);
     if (step == 0) return false;
     if (config_type_is(r, "|jamba|"))
         return layer % step == config_count(r, "expert_layer_offset", 1, MODEL_LAYERS_MAX) % step;
@@ -203,7 +219,8 @@ static void mlp_kinds(struct config_reader *r)
         return;
     }
     for (uint64_t i = 0; i < r->layers && !r->failed; i++) {
-        bool experts = a_list ? r->shape->experts > 1 && json_integer_value(json_array_get(flags, i)) != 0 : has_experts(r, i);
+        bool experts =
+            a_list ? r->shape->experts > 1 && json_integer_value(json_array_get(flags, i)) != 0 : has_experts(r, i);
         r->shape->layer_mlp[i] = experts ? MLP_EXPERTS : MLP_DENSE;
     }
     json_t *dense = config_value(r, "mlp_only_layers");
@@ -212,7 +229,8 @@ static void mlp_kinds(struct config_reader *r)
         if (at >= 0 && (uint64_t)at < r->layers) r->shape->layer_mlp[at] = MLP_DENSE;
     }
     /* Zamba2's MLPs are in the blocks that layers share; Mamba has none. */
-    if (config_type_is(r, "|mamba|mamba2|falcon_mamba|zamba2|zamba|")) memset(r->shape->layer_mlp, MLP_NONE, r->layers);
+    if (config_type_is(r, "|mamba|mamba2|falcon_mamba|zamba2|zamba|"))
+        memset(r->shape->layer_mlp, MLP_NONE, r->layers);
 }
 
 void config_layers(struct config_reader *r)

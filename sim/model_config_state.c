@@ -11,12 +11,17 @@ static void mamba2(struct config_reader *r, struct model_mixer *m)
     m->state_name = "Mamba-2";
     json_t *dim = config_value(r, "mamba_head_dim|mamba_d_head|mamba_headdim");
     uint64_t heads = json_integer_value(dim) > 0 ? inner / (uint64_t)json_integer_value(dim) : CONFIG_REQUIRED;
-    m->state_heads = config_count(r, "mamba_num_heads|mamba_n_heads|n_mamba_heads|num_heads", heads, CONFIG_HEADS_MAX);
+    m->state_heads =
+        config_count(r, "mamba_num_heads|mamba_n_heads|n_mamba_heads|num_heads", heads, CONFIG_HEADS_MAX);
     if (!r->failed && m->state_heads == 0) config_fail(r, "mamba_n_heads", "found 0, expected 1 or more");
     if (r->failed) return;
-    uint64_t otherwise = config_type_is(r, "|mamba2|") ? config_count(r, "head_dim", inner / m->state_heads, CONFIG_DIM_MAX) : inner / m->state_heads;
+    uint64_t otherwise = config_type_is(r, "|mamba2|")
+                             ? config_count(r, "head_dim", inner / m->state_heads, CONFIG_DIM_MAX)
+                             : inner / m->state_heads;
     /* 'auto' in Bamba and Granite. */
-    m->state_rows = json_is_string(dim) ? otherwise : config_count(r, "mamba_head_dim|mamba_d_head|mamba_headdim", otherwise, CONFIG_DIM_MAX);
+    m->state_rows = json_is_string(dim)
+                        ? otherwise
+                        : config_count(r, "mamba_head_dim|mamba_d_head|mamba_headdim", otherwise, CONFIG_DIM_MAX);
     m->state_cols = config_count(r, "ssm_state_size|mamba_d_state|state_size", 128, CONFIG_DIM_MAX);
     m->conv_groups = config_count(r, "n_groups|mamba_n_groups|mamba_ngroups", 1, CONFIG_HEADS_MAX);
     m->conv_group_channels = 2 * m->state_cols;
@@ -25,7 +30,8 @@ static void mamba2(struct config_reader *r, struct model_mixer *m)
     m->conv_rows = kernel ? kernel - 1 : 0;
     m->conv_split_channels = inner;
     uint64_t channels = inner + m->conv_groups * m->conv_group_channels;
-    m->split_parameters = r->hidden * (inner + channels + m->state_heads) + channels * (kernel + 1) + 3 * m->state_heads + inner + inner * r->hidden;
+    m->split_parameters = r->hidden * (inner + channels + m->state_heads) + channels * (kernel + 1) +
+                          3 * m->state_heads + inner + inner * r->hidden;
 }
 
 static void mamba1(struct config_reader *r, struct model_mixer *m)
@@ -34,7 +40,8 @@ static void mamba1(struct config_reader *r, struct model_mixer *m)
     uint64_t rank = (r->hidden + 15) / 16;
     json_t *given = config_value(r, "mamba_dt_rank|time_step_rank");
     if (given && !json_is_string(given)) rank = config_count(r, "mamba_dt_rank|time_step_rank", rank, CONFIG_DIM_MAX);
-    if (config_type_is(r, "|mamba|falcon_mamba|")) inner = config_count(r, "intermediate_size|d_inner", inner, CONFIG_DIM_MAX);
+    if (config_type_is(r, "|mamba|falcon_mamba|"))
+        inner = config_count(r, "intermediate_size|d_inner", inner, CONFIG_DIM_MAX);
     uint64_t state = config_count(r, "mamba_d_state|state_size", 16, CONFIG_DIM_MAX);
     uint64_t kernel = config_count(r, "mamba_d_conv|conv_kernel", 4, 4096);
     m->state_name = "Mamba";
@@ -43,8 +50,8 @@ static void mamba1(struct config_reader *r, struct model_mixer *m)
     m->state_cols = state;
     m->conv_rows = kernel ? kernel - 1 : 0;
     m->conv_split_channels = inner;
-    m->split_parameters = r->hidden * 2 * inner + inner * (kernel + 1) + inner * (rank + 2 * state) + rank * inner + inner +
-                          inner * state + inner + inner * r->hidden;
+    m->split_parameters = r->hidden * 2 * inner + inner * (kernel + 1) + inner * (rank + 2 * state) + rank * inner +
+                          inner + inner * state + inner + inner * r->hidden;
     m->whole_parameters = config_type_is(r, "|jamba|") ? rank + 2 * state : 0;
 }
 
@@ -63,8 +70,8 @@ static void gated_delta(struct config_reader *r, struct model_mixer *m)
     m->state_cols = key_dim;
     m->conv_rows = kernel ? kernel - 1 : 0;
     m->conv_split_channels = 2 * keys + values;
-    m->split_parameters = r->hidden * (2 * keys + 2 * values + 2 * value_heads) + (2 * keys + values) * kernel + 2 * value_heads +
-                          values * r->hidden;
+    m->split_parameters = r->hidden * (2 * keys + 2 * values + 2 * value_heads) + (2 * keys + values) * kernel +
+                          2 * value_heads + values * r->hidden;
     m->whole_parameters = value_dim;
 }
 
@@ -88,7 +95,8 @@ static void kimi_delta(struct config_reader *r, struct model_mixer *m)
     m->state_rows = m->state_cols = dim;
     m->conv_rows = kernel - 1;
     m->conv_split_channels = 3 * heads * dim;
-    m->split_parameters = r->hidden * heads * dim * 4 + 3 * heads * dim * kernel + heads * dim * dim * 2 + r->hidden * heads;
+    m->split_parameters =
+        r->hidden * heads * dim * 4 + 3 * heads * dim * kernel + heads * dim * dim * 2 + r->hidden * heads;
     m->whole_parameters = r->hidden * dim * 2;
 }
 
@@ -124,16 +132,12 @@ static void state_types(struct config_reader *r, struct model_mixer *m)
 void config_state(struct config_reader *r, struct model_mixer *m)
 {
     state_types(r, m);
-    if (config_value(r, "linear_attn_config"))
-        kimi_delta(r, m);
-    else if (config_value(r, "linear_num_key_heads"))
-        gated_delta(r, m);
-    else if (config_value(r, "attn_type_list|decoder_attention_types") || config_type_is(r, "|minimax|minimax_text_01|minimax_m1|"))
+    if (config_value(r, "linear_attn_config")) kimi_delta(r, m);
+    else if (config_value(r, "linear_num_key_heads")) gated_delta(r, m);
+    else if (config_value(r, "attn_type_list|decoder_attention_types") ||
+             config_type_is(r, "|minimax|minimax_text_01|minimax_m1|"))
         lightning(r, m);
-    else if (config_value(r, "conv_L_cache"))
-        short_convolution(r, m);
-    else if (config_type_is(r, "|jamba|mamba|falcon_mamba|zamba|"))
-        mamba1(r, m);
-    else
-        mamba2(r, m);
+    else if (config_value(r, "conv_L_cache")) short_convolution(r, m);
+    else if (config_type_is(r, "|jamba|mamba|falcon_mamba|zamba|")) mamba1(r, m);
+    else mamba2(r, m);
 }

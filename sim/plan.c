@@ -59,7 +59,8 @@ static uint64_t activation_guess(const struct plan_input *in)
 }
 
 /* Without a model nothing is guessed: what is not given is not deducted. */
-static struct plan_amount settle(struct plan_amount given, uint64_t otherwise, enum plan_origin origin, bool may_guess)
+static struct plan_amount settle(struct plan_amount given, uint64_t otherwise, enum plan_origin origin,
+                                 bool may_guess)
 {
     if (given.bytes != PLAN_UNKNOWN) return given;
     return may_guess ? (struct plan_amount){otherwise, origin} : (struct plan_amount){0, PLAN_DEFAULT};
@@ -70,12 +71,14 @@ static void settle_amounts(struct plan_stage *stage, const struct plan_input *in
     struct model_part part = plan_part(in, number);
     bool model = in->has_shape && in->shape.hidden > 0;
     uint64_t layers = stage->end_layer - stage->first_layer;
-    stage->weights = settle(in->weights_memory, model ? model_weight_bytes(&in->shape, in->weights, &part) : 0, PLAN_COMPUTED, model);
+    stage->weights = settle(in->weights_memory, model ? model_weight_bytes(&in->shape, in->weights, &part) : 0,
+                            PLAN_COMPUTED, model);
     stage->offload = in->offload;
     if (stage->offload.bytes > stage->weights.bytes) stage->offload.bytes = stage->weights.bytes;
     stage->non_torch = settle(in->non_torch, NON_TORCH_DEFAULT, PLAN_DEFAULT, model);
     stage->activation = settle(in->activation, model ? activation_guess(in) : 0, PLAN_GUESS, model);
-    stage->graphs = settle(in->graphs, in->eager ? 0 : graphs_default(in, layers), in->eager ? PLAN_COMPUTED : PLAN_GUESS, model);
+    stage->graphs =
+        settle(in->graphs, in->eager ? 0 : graphs_default(in, layers), in->eager ? PLAN_COMPUTED : PLAN_GUESS, model);
     if (in->eager) stage->graphs = (struct plan_amount){0, PLAN_COMPUTED};
     stage->residue = in->residue;
 }
@@ -88,7 +91,8 @@ static u128 share(u128 base, const struct plan_input *in)
 /* What the engine takes its share of, the share, and what it deducts from it. */
 static void budget_share(struct plan_stage *stage, const struct plan_input *in, u128 *base, u128 *taken)
 {
-    const u128 loaded = (u128)stage->weights.bytes - stage->offload.bytes + stage->residue.bytes + stage->states_bytes;
+    const u128 loaded =
+        (u128)stage->weights.bytes - stage->offload.bytes + stage->residue.bytes + stage->states_bytes;
     const u128 graphs = in->graphs_inside ? stage->graphs.bytes : 0;
     const u128 run = loaded + stage->non_torch.bytes + stage->activation.bytes + graphs;
     const u128 total = in->gpu_memory;
@@ -126,14 +130,12 @@ static void budget(struct plan_stage *stage, const struct plan_input *in)
 static void given_pool(struct plan_stage *stage, const struct plan_input *in)
 {
     bool block = stage->block_bytes != PLAN_UNKNOWN;
-    if (in->pool_bytes != PLAN_UNKNOWN)
-        stage->available_bytes = in->pool_bytes;
+    if (in->pool_bytes != PLAN_UNKNOWN) stage->available_bytes = in->pool_bytes;
     else if (in->pool_blocks != PLAN_UNKNOWN)
         stage->available_bytes = block ? narrow((u128)stage->num_blocks * stage->block_bytes) : PLAN_UNKNOWN;
     else if (in->pool_tokens != PLAN_UNKNOWN)
         stage->available_bytes = block ? narrow((u128)stage->num_blocks * stage->block_bytes) : PLAN_UNKNOWN;
-    else
-        return;
+    else return;
     stage->missing_bytes = 0;
 }
 
@@ -143,7 +145,8 @@ static void given_pool(struct plan_stage *stage, const struct plan_input *in)
 static uint64_t padded_blocks(const struct plan_input *in, const struct plan_stage *stage)
 {
     if (in->kernel_page_bytes == PLAN_UNKNOWN || stage->group_count == 0) return in->pool_blocks;
-    uint64_t planned = in->page_bytes != PLAN_UNKNOWN ? in->page_bytes : stage->groups[0].block_tokens * stage->groups[0].token_bytes;
+    uint64_t planned = in->page_bytes != PLAN_UNKNOWN ? in->page_bytes
+                                                      : stage->groups[0].block_tokens * stage->groups[0].token_bytes;
     if (planned == 0 || planned >= in->kernel_page_bytes) return in->pool_blocks;
     return narrow((u128)in->pool_blocks * planned / in->kernel_page_bytes);
 }
@@ -152,10 +155,8 @@ static void count_blocks(struct plan_stage *stage, const struct plan_input *in)
 {
     uint64_t bytes = in->pool_bytes != PLAN_UNKNOWN ? in->pool_bytes : stage->available_bytes;
     stage->num_blocks = PLAN_UNKNOWN;
-    if (in->pool_blocks != PLAN_UNKNOWN)
-        stage->num_blocks = padded_blocks(in, stage);
-    else if (in->pool_tokens != PLAN_UNKNOWN)
-        stage->num_blocks = in->pool_tokens / in->block_tokens;
+    if (in->pool_blocks != PLAN_UNKNOWN) stage->num_blocks = padded_blocks(in, stage);
+    else if (in->pool_tokens != PLAN_UNKNOWN) stage->num_blocks = in->pool_tokens / in->block_tokens;
     else if (bytes != PLAN_UNKNOWN && stage->block_bytes != PLAN_UNKNOWN && stage->block_bytes > 0)
         stage->num_blocks = in->engine->blocks_up ? ceil_div(bytes, stage->block_bytes) : bytes / stage->block_bytes;
 }
@@ -183,7 +184,9 @@ static uint64_t page_rounding(const struct plan_stage *stage, uint64_t num_block
 {
     const uint64_t device_page = (uint64_t)2 << 20;
     uint64_t page = stage->group_count ? stage->groups[0].page_bytes : 0;
-    if (num_blocks == PLAN_UNKNOWN || page == 0 || stage->block_bytes == PLAN_UNKNOWN || stage->block_bytes % page != 0) return 0;
+    if (num_blocks == PLAN_UNKNOWN || page == 0 || stage->block_bytes == PLAN_UNKNOWN ||
+        stage->block_bytes % page != 0)
+        return 0;
     u128 tensor = (u128)num_blocks * page;
     u128 rounded = (tensor + device_page - 1) / device_page * device_page;
     return narrow((rounded - tensor) * (stage->block_bytes / page));
@@ -193,13 +196,15 @@ static uint64_t page_rounding(const struct plan_stage *stage, uint64_t num_block
 static void balance(struct plan_stage *stage, const struct plan_input *in, uint64_t num_blocks)
 {
     if (!stage->has_budget) return;
-    u128 pool = num_blocks == PLAN_UNKNOWN || stage->block_bytes == PLAN_UNKNOWN ? 0 : (u128)num_blocks * stage->block_bytes;
+    u128 pool =
+        num_blocks == PLAN_UNKNOWN || stage->block_bytes == PLAN_UNKNOWN ? 0 : (u128)num_blocks * stage->block_bytes;
     stage->pool_bytes = narrow(pool);
     uint64_t available = stage->available_bytes == PLAN_UNKNOWN ? 0 : stage->available_bytes;
     stage->remainder_bytes = available > pool ? narrow(available - pool) : 0;
     stage->page_rounding_bytes = page_rounding(stage, num_blocks);
-    u128 used = stage->page_rounding_bytes + (u128)stage->weights.bytes - stage->offload.bytes + stage->residue.bytes + stage->states_bytes +
-                stage->non_torch.bytes + stage->activation.bytes + stage->graphs.bytes + pool + stage->remainder_bytes;
+    u128 used = stage->page_rounding_bytes + (u128)stage->weights.bytes - stage->offload.bytes +
+                stage->residue.bytes + stage->states_bytes + stage->non_torch.bytes + stage->activation.bytes +
+                stage->graphs.bytes + pool + stage->remainder_bytes;
     stage->outside_bytes = used < in->gpu_memory ? narrow(in->gpu_memory - used) : 0;
     stage->overcommitted_bytes = used > in->gpu_memory ? narrow(used - in->gpu_memory) : 0;
 }
@@ -244,7 +249,8 @@ static u128 attended_bytes(const struct plan_input *in, const struct model_part 
     for (uint32_t m = 0; m < in->shape.mixer_count; m++) {
         const struct model_mixer *x = &in->shape.mixers[m];
         uint64_t held = windows && x->window_tokens ? min_u64(tokens, x->window_tokens) : tokens;
-        bytes += (u128)model_stage_layers(&in->shape, part, m) * model_layer_token_bytes(x, in->cache, in->tp) * ceil_div(held, in->dcp);
+        bytes += (u128)model_stage_layers(&in->shape, part, m) * model_layer_token_bytes(x, in->cache, in->tp) *
+                 ceil_div(held, in->dcp);
     }
     return bytes;
 }
@@ -253,7 +259,8 @@ static void requirements(struct plan *plan, const struct plan_input *in)
 {
     const struct plan_stage *stage = &plan->stages[plan->binding];
     struct model_part part = plan_part(in, plan->binding);
-    plan->blocks_per_request = plan->required_bytes = plan->required_lower_bytes = plan->required_upper_bytes = PLAN_UNKNOWN;
+    plan->blocks_per_request = plan->required_bytes = plan->required_lower_bytes = plan->required_upper_bytes =
+        PLAN_UNKNOWN;
     if (in->max_model_len == PLAN_UNKNOWN) return;
     uint64_t tokens = in->max_model_len;
     plan->blocks_per_request = plan_request_blocks(plan, in, tokens);
@@ -261,7 +268,8 @@ static void requirements(struct plan *plan, const struct plan_input *in)
     plan->required_lower_bytes = narrow(attended_bytes(in, &part, tokens, true) + stage->state_bytes);
     plan->required_upper_bytes = narrow(attended_bytes(in, &part, tokens, false) + stage->state_bytes);
     bool reserved = !plan->uniform && in->engine->groups && stage->block_bytes != PLAN_UNKNOWN;
-    plan->required_bytes = reserved ? narrow((u128)plan->blocks_per_request * stage->block_bytes) : plan->required_upper_bytes;
+    plan->required_bytes =
+        reserved ? narrow((u128)plan->blocks_per_request * stage->block_bytes) : plan->required_upper_bytes;
 }
 
 static void split_keys(struct plan *plan, const struct plan_input *in)
@@ -323,8 +331,7 @@ static void capacity(struct plan *plan, const struct plan_input *in)
         grouped_tokens(plan, in);
     }
     if (in->max_model_len == PLAN_UNKNOWN) return;
-    if (plan->uniform)
-        plan->max_concurrency = (double)plan->kv_tokens / (double)in->max_model_len;
+    if (plan->uniform) plan->max_concurrency = (double)plan->kv_tokens / (double)in->max_model_len;
     else if (plan->blocks_per_request)
         plan->max_concurrency = (double)plan->num_blocks / (double)plan->blocks_per_request;
 }
@@ -339,20 +346,22 @@ static void refuse_memory(struct plan *plan, const struct plan_input *in, uint32
         snprintf(plan->verdict, sizeof plan->verdict,
                  "refuses: no memory for the cache: %.4f x %" PRIu64 " = %" PRIu64 " bytes, less %" PRIu64
                  " for weights and what runs beside them: %" PRIu64 " missing",
-                 (double)in->utilization_billionths / 1e9, s->base_bytes, s->requested_bytes, s->deducted_bytes, s->missing_bytes);
+                 (double)in->utilization_billionths / 1e9, s->base_bytes, s->requested_bytes, s->deducted_bytes,
+                 s->missing_bytes);
     else
-        snprintf(plan->verdict, sizeof plan->verdict, "refuses: no block fits: %" PRIu64 " bytes are there, a block takes %" PRIu64,
-                 s->available_bytes, s->block_bytes);
+        snprintf(plan->verdict, sizeof plan->verdict,
+                 "refuses: no block fits: %" PRIu64 " bytes are there, a block takes %" PRIu64, s->available_bytes,
+                 s->block_bytes);
 }
 
 static void refuse_length(struct plan *plan, const struct plan_input *in)
 {
     plan->starts = false;
     snprintf(plan->verdict, sizeof plan->verdict,
-             "refuses: %" PRIu64 " > %" PRIu64 ": one request of %" PRIu64 " tokens takes %" PRIu64 " blocks, %" PRIu64
-             " are there; the largest max_model_len that would start is %" PRIu64,
-             in->max_model_len, plan->longest_request_tokens, in->max_model_len, plan->blocks_per_request, plan->num_blocks,
-             plan->longest_request_tokens);
+             "refuses: %" PRIu64 " > %" PRIu64 ": one request of %" PRIu64 " tokens takes %" PRIu64
+             " blocks, %" PRIu64 " are there; the largest max_model_len that would start is %" PRIu64,
+             in->max_model_len, plan->longest_request_tokens, in->max_model_len, plan->blocks_per_request,
+             plan->num_blocks, plan->longest_request_tokens);
 }
 
 /* Heads that ranks cannot share. */
@@ -362,8 +371,9 @@ static bool refuse_ranks(struct plan *plan, const struct plan_input *in)
         const struct model_mixer *x = &in->shape.mixers[m];
         if (x->heads == 0 || x->heads % in->tp == 0) continue;
         plan->starts = false;
-        snprintf(plan->verdict, sizeof plan->verdict, "refuses: %" PRIu64 " attention heads are not divisible by %u tensor-parallel ranks",
-                 x->heads, in->tp);
+        snprintf(plan->verdict, sizeof plan->verdict,
+                 "refuses: %" PRIu64 " attention heads are not divisible by %u tensor-parallel ranks", x->heads,
+                 in->tp);
         return true;
     }
     return false;
@@ -376,7 +386,8 @@ static bool refuse_pool(struct plan *plan, const struct plan_input *in, uint32_t
     bool given = in->pool_bytes != PLAN_UNKNOWN || in->pool_blocks != PLAN_UNKNOWN || in->pool_tokens != PLAN_UNKNOWN;
     if (!given || s->overcommitted_bytes == 0) return false;
     plan->starts = false;
-    snprintf(plan->verdict, sizeof plan->verdict, "refuses: the pool of %" PRIu64 " bytes and what is beside it exceed the device by %" PRIu64 " bytes",
+    snprintf(plan->verdict, sizeof plan->verdict,
+             "refuses: the pool of %" PRIu64 " bytes and what is beside it exceed the device by %" PRIu64 " bytes",
              s->pool_bytes, s->overcommitted_bytes);
     return true;
 }
@@ -418,8 +429,9 @@ void plan_compute(struct plan *plan, const struct plan_input *in)
         if (fewer) plan->num_blocks = blocks;
     }
     const struct plan_stage *stage = &plan->stages[plan->binding];
-    plan->uniform = !in->engine->groups || stage->group_count == 0 || (stage->group_count == 1 && stage->groups[0].count == 1 &&
-                                                stage->groups[0].reserve_blocks == 0 && stage->groups[0].kind == MIXER_FULL);
+    plan->uniform = !in->engine->groups || stage->group_count == 0 ||
+                    (stage->group_count == 1 && stage->groups[0].count == 1 && stage->groups[0].reserve_blocks == 0 &&
+                     stage->groups[0].kind == MIXER_FULL);
     for (uint32_t s = 0; s < in->pp; s++) balance(&plan->stages[s], in, plan->num_blocks);
     requirements(plan, in);
     capacity(plan, in);

@@ -44,7 +44,11 @@ static void add_group(struct plan_stage *stage, const struct plan_input *in, uin
 /* All attention layers as one group, every layer in full. */
 static void merge_groups(struct plan_stage *stage, const struct plan_input *in, const struct model_part *part)
 {
-    struct plan_group all = {.mixer = MODEL_MIXERS_MAX, .kind = MIXER_FULL, .count = 1, .block_tokens = in->block_tokens, .pool_tokens = PLAN_UNKNOWN};
+    struct plan_group all = {.mixer = MODEL_MIXERS_MAX,
+                             .kind = MIXER_FULL,
+                             .count = 1,
+                             .block_tokens = in->block_tokens,
+                             .pool_tokens = PLAN_UNKNOWN};
     uint64_t mixers = 0;
     for (uint32_t m = 0; m < in->shape.mixer_count; m++) {
         uint64_t layers = cached_layers(in, part, m);
@@ -57,13 +61,16 @@ static void merge_groups(struct plan_stage *stage, const struct plan_input *in, 
 }
 
 /* The block size that the largest state forces. */
-static uint64_t forced_block(const struct plan_input *in, const struct plan_stage *stage, uint64_t token, uint64_t key)
+static uint64_t forced_block(const struct plan_input *in, const struct plan_stage *stage, uint64_t token,
+                             uint64_t key)
 {
     uint64_t state = 0;
     for (uint32_t g = 0; g < stage->group_count; g++) {
         const struct plan_group *group = &stage->groups[g];
         if (group->kind != MIXER_STATE) continue;
-        uint64_t bytes = in->engine->align_to_keys ? model_layer_recurrent_bytes(&in->shape.mixers[group->mixer], in->tp) : group->state_bytes;
+        uint64_t bytes = in->engine->align_to_keys
+                             ? model_layer_recurrent_bytes(&in->shape.mixers[group->mixer], in->tp)
+                             : group->state_bytes;
         if (bytes > state) state = bytes;
     }
     uint64_t row = in->engine->align_to_keys ? key : token;
@@ -87,12 +94,14 @@ static void equal_pages(struct plan_stage *stage, const struct plan_input *in)
         struct plan_group *group = &stage->groups[g];
         uint64_t fixed = in->mixer_block_tokens[group->mixer];
         /* Rows that are smaller by a whole factor get blocks that are larger by it. */
-        if (group->kind != MIXER_STATE) group->block_tokens = fixed ? fixed : block * (group->token_bytes ? token / group->token_bytes : 1);
+        if (group->kind != MIXER_STATE)
+            group->block_tokens = fixed ? fixed : block * (group->token_bytes ? token / group->token_bytes : 1);
         u128 bytes = group->kind == MIXER_STATE ? group->state_bytes : (u128)group->block_tokens * group->token_bytes;
         group->page_bytes = narrow(bytes);
         /* A page that its keys were fitted to takes the convolution beside it. */
         if (group->kind == MIXER_STATE && in->engine->align_to_keys)
-            group->page_bytes = narrow((u128)block * token + model_layer_conv_bytes(&in->shape.mixers[group->mixer], in->tp));
+            group->page_bytes =
+                narrow((u128)block * token + model_layer_conv_bytes(&in->shape.mixers[group->mixer], in->tp));
         if (group->page_bytes > page) page = group->page_bytes;
     }
     for (uint32_t g = 0; g < stage->group_count; g++) {
@@ -172,7 +181,8 @@ static void one_group(struct plan_stage *stage, const struct plan_input *in, con
     merge_groups(stage, in, part);
     stage->group_total = stage->group_count;
     stage->block_bytes = narrow((u128)in->block_tokens * stage->token_bytes);
-    if (stage->group_count) stage->groups[0].page_bytes = narrow((u128)in->block_tokens * stage->groups[0].token_bytes);
+    if (stage->group_count)
+        stage->groups[0].page_bytes = narrow((u128)in->block_tokens * stage->groups[0].token_bytes);
 }
 
 /* Pages of given bytes; a kernel's padding counts where it makes them larger. */
@@ -182,16 +192,22 @@ static void given_pages(struct plan_stage *stage, const struct plan_input *in)
     uint64_t planned = in->page_bytes;
     if (planned == PLAN_UNKNOWN && stage->group_count) planned = stage->groups[0].page_bytes;
     uint64_t page = planned;
-    if (in->kernel_page_bytes != PLAN_UNKNOWN && (page == PLAN_UNKNOWN || in->kernel_page_bytes > page)) page = in->kernel_page_bytes;
+    if (in->kernel_page_bytes != PLAN_UNKNOWN && (page == PLAN_UNKNOWN || in->kernel_page_bytes > page))
+        page = in->kernel_page_bytes;
     if (page == PLAN_UNKNOWN) return;
     if (stage->group_count == 0) {
-        stage->groups[stage->group_count++] = (struct plan_group){.mixer = MODEL_MIXERS_MAX, .count = 1, .layers = 1,
-                                                                  .block_tokens = in->block_tokens, .pool_tokens = PLAN_UNKNOWN};
+        stage->groups[stage->group_count++] = (struct plan_group){.mixer = MODEL_MIXERS_MAX,
+                                                                  .count = 1,
+                                                                  .layers = 1,
+                                                                  .block_tokens = in->block_tokens,
+                                                                  .pool_tokens = PLAN_UNKNOWN};
         stage->group_total = 1;
     }
     struct plan_group *group = &stage->groups[0];
     group->page_bytes = page;
-    group->padding_bytes = group->token_bytes && page > group->block_tokens * group->token_bytes ? page - group->block_tokens * group->token_bytes : 0;
+    group->padding_bytes = group->token_bytes && page > group->block_tokens * group->token_bytes
+                               ? page - group->block_tokens * group->token_bytes
+                               : 0;
     stage->block_bytes = narrow((u128)page * layers);
 }
 
@@ -213,15 +229,13 @@ void plan_groups(struct plan_stage *stage, const struct plan_input *in, const st
         u128 slope = 0;
         for (uint32_t m = 0; m < in->shape.mixer_count; m++)
             if (in->shape.mixers[m].kind == MIXER_FULL)
-                slope += (u128)cached_layers(in, part, m) * model_layer_token_bytes(&in->shape.mixers[m], in->cache, in->tp);
+                slope += (u128)cached_layers(in, part, m) *
+                         model_layer_token_bytes(&in->shape.mixers[m], in->cache, in->tp);
         stage->full_token_bytes = narrow(slope);
         bool many = has_many_kinds(in);
-        if (many && in->engine->groups)
-            grouped(stage, in, part);
-        else if (many && in->engine->two_pools)
-            two_pools(stage, in, part);
-        else
-            one_group(stage, in, part);
+        if (many && in->engine->groups) grouped(stage, in, part);
+        else if (many && in->engine->two_pools) two_pools(stage, in, part);
+        else one_group(stage, in, part);
         if (stage->block_bytes == 0) stage->block_bytes = PLAN_UNKNOWN;
     }
     if (in->page_bytes != PLAN_UNKNOWN || in->kernel_page_bytes != PLAN_UNKNOWN) given_pages(stage, in);

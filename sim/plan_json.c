@@ -26,26 +26,32 @@ static json_t *amount_json(const struct plan_amount *amount)
 
 static json_t *group_json(const struct plan_group *g)
 {
-    json_t *o = json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o}", "kind", mixer_kind_text(g->kind), "groups", (json_int_t)g->count,
-                          "layers", number(g->layers), "token_bytes", number(g->token_bytes), "page_bytes", number(g->page_bytes),
-                          "padding_bytes", number(g->padding_bytes), "pool_tokens", number(g->pool_tokens));
+    json_t *o = json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o}", "kind", mixer_kind_text(g->kind), "groups",
+                          (json_int_t)g->count, "layers", number(g->layers), "token_bytes", number(g->token_bytes),
+                          "page_bytes", number(g->page_bytes), "padding_bytes", number(g->padding_bytes),
+                          "pool_tokens", number(g->pool_tokens));
     json_object_set_new(o, "block_tokens", g->block_tokens ? number(g->block_tokens) : json_null());
     json_object_set_new(o, "window_tokens", g->window_tokens ? number(g->window_tokens) : json_null());
     json_object_set_new(o, "reserve_blocks_per_group", g->reserve_blocks ? number(g->reserve_blocks) : json_null());
-    json_object_set_new(o, "key_page_bytes", g->token_bytes ? number(g->block_tokens * (g->token_bytes / 2)) : json_null());
+    json_object_set_new(o, "key_page_bytes",
+                        g->token_bytes ? number(g->block_tokens * (g->token_bytes / 2)) : json_null());
     if (g->kind != MIXER_STATE) return o;
     json_object_set_new(o, "state_bytes", number(g->state_bytes));
-    json_object_set_new(o, "padding_percent", g->state_bytes ? json_real(100.0 * (double)g->padding_bytes / (double)g->state_bytes) : json_null());
-    json_object_set_new(o, "wasted_fraction", g->page_bytes ? json_real((double)g->padding_bytes / (double)g->page_bytes) : json_null());
+    json_object_set_new(o, "padding_percent",
+                        g->state_bytes ? json_real(100.0 * (double)g->padding_bytes / (double)g->state_bytes)
+                                       : json_null());
+    json_object_set_new(o, "wasted_fraction",
+                        g->page_bytes ? json_real((double)g->padding_bytes / (double)g->page_bytes) : json_null());
     return o;
 }
 
 static json_t *sheet_json(const struct plan_stage *s, const struct plan_input *in)
 {
     if (!s->has_budget) return json_null();
-    json_t *o = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "total_bytes", number(in->gpu_memory), "non_torch", amount_json(&s->non_torch),
-                          "weights", amount_json(&s->weights), "cpu_offload", amount_json(&s->offload), "loader_residue",
-                          amount_json(&s->residue), "activation", amount_json(&s->activation), "cuda_graphs", amount_json(&s->graphs));
+    json_t *o = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "total_bytes", number(in->gpu_memory), "non_torch",
+                          amount_json(&s->non_torch), "weights", amount_json(&s->weights), "cpu_offload",
+                          amount_json(&s->offload), "loader_residue", amount_json(&s->residue), "activation",
+                          amount_json(&s->activation), "cuda_graphs", amount_json(&s->graphs));
     json_object_set_new(o, "recurrent_states_bytes", number(s->states_bytes));
     json_object_set_new(o, "pool_bytes", number(s->pool_bytes));
     json_object_set_new(o, "remainder_bytes", number(s->remainder_bytes));
@@ -61,9 +67,10 @@ static json_t *stages_json(const struct plan_report *r)
     json_t *stages = json_array();
     for (uint32_t i = 0; i < r->plan->stage_count; i++) {
         const struct plan_stage *s = &r->plan->stages[i];
-        json_t *o = json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "stage", (int)i, "first_layer", (int)s->first_layer, "layers",
-                              (int)(s->end_layer - s->first_layer), "bytes_per_token", number(s->token_bytes), "bytes_per_block",
-                              number(s->block_bytes), "available_kv_bytes", number(s->available_bytes), "num_blocks", number(s->num_blocks));
+        json_t *o = json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "stage", (int)i, "first_layer",
+                              (int)s->first_layer, "layers", (int)(s->end_layer - s->first_layer), "bytes_per_token",
+                              number(s->token_bytes), "bytes_per_block", number(s->block_bytes), "available_kv_bytes",
+                              number(s->available_bytes), "num_blocks", number(s->num_blocks));
         json_object_set_new(o, "memory", sheet_json(s, r->input));
         json_array_append_new(stages, o);
     }
@@ -83,9 +90,10 @@ static json_t *serve_json(const struct plan_serve *serve)
     json_t *types = json_array();
     for (unsigned t = 0; t < ELEMENT_TYPES; t++)
         if (serve->types[t]) json_array_append_new(types, json_string(element_spec((enum element_type)t)->name));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "requests", number(serve->requests), "tokens", number(serve->tokens),
-                     "lower_bound_bytes", number(serve->lower_bytes), "upper_bound_bytes", number(serve->upper_bytes), "blocks",
-                     number(serve->blocks), "fits", serve->fits, "smallest_utilization", ratio(serve->utilization), "largest_block_size",
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:o}", "requests", number(serve->requests), "tokens",
+                     number(serve->tokens), "lower_bound_bytes", number(serve->lower_bytes), "upper_bound_bytes",
+                     number(serve->upper_bytes), "blocks", number(serve->blocks), "fits", serve->fits,
+                     "smallest_utilization", ratio(serve->utilization), "largest_block_size",
                      number(serve->block_tokens), "kv_cache_dtypes", types);
 }
 
@@ -121,7 +129,8 @@ static void set_figures(json_t *o, const struct plan_report *r)
         {"requested_bytes", s->has_budget ? s->requested_bytes : PLAN_UNKNOWN},
         {"missing_bytes", s->has_budget ? s->missing_bytes : PLAN_UNKNOWN},
     };
-    for (size_t i = 0; i < sizeof FIGURES / sizeof FIGURES[0]; i++) json_object_set_new(o, FIGURES[i].key, number(FIGURES[i].value));
+    for (size_t i = 0; i < sizeof FIGURES / sizeof FIGURES[0]; i++)
+        json_object_set_new(o, FIGURES[i].key, number(FIGURES[i].value));
     json_object_set_new(o, "max_concurrency", ratio(p->max_concurrency));
     json_object_set_new(o, "utilization_with_graphs", ratio(p->utilization_with_graphs));
 }
@@ -139,7 +148,9 @@ static void set_settings(json_t *o, const struct plan_input *in, const struct pl
     json_object_set_new(o, "kv_cache_dtype", json_string(element_spec(in->cache)->name));
     json_object_set_new(o, "weights_dtype", json_string(element_spec(in->weights)->name));
     json_object_set_new(o, "block_size", number(block));
-    json_object_set_new(o, "gpu_memory_utilization", in->gpu_memory == PLAN_UNKNOWN ? json_null() : json_real((double)in->utilization_billionths / 1e9));
+    json_object_set_new(o, "gpu_memory_utilization",
+                        in->gpu_memory == PLAN_UNKNOWN ? json_null()
+                                                       : json_real((double)in->utilization_billionths / 1e9));
     json_object_set_new(o, "tensor_parallel_size", json_integer(in->tp));
     json_object_set_new(o, "pipeline_parallel_size", json_integer(in->pp));
     json_object_set_new(o, "binding_stage", json_integer(plan->binding));

@@ -15,11 +15,12 @@ static bool describes_device(const struct options *o)
 }
 
 /* What a token takes on a rank. Simulations have one kind of token slot: layers with windows are counted in full. */
-static int put_token_bytes(const struct plan_stage *stage, const struct plan_input *in, const struct optset *set, struct options *o,
-                           struct err *err)
+static int put_token_bytes(const struct plan_stage *stage, const struct plan_input *in, const struct optset *set,
+                           struct options *o, struct err *err)
 {
     if (optset_given(set, "kv-bytes-per-token"))
-        return err_set(err, ERR_USAGE, "--kv-bytes-per-token and --%s both say what a token takes: give one", o->model ? "model" : "num-layers");
+        return err_set(err, ERR_USAGE, "--kv-bytes-per-token and --%s both say what a token takes: give one",
+                       o->model ? "model" : "num-layers");
     uint64_t bytes = stage->token_bytes / in->dcp + (stage->token_bytes % in->dcp != 0);
     if (bytes == 0) return err_set(err, ERR_USAGE, "%s has no keys and values to cache", in->shape.name);
     o->kv_bytes_per_token = bytes;
@@ -46,7 +47,8 @@ static int put_pool(const struct plan *plan, const struct plan_input *in, struct
     return 0;
 }
 
-static int apply(struct plan *plan, struct plan_input *in, const struct optset *set, struct options *o, struct err *err)
+static int apply(struct plan *plan, struct plan_input *in, const struct optset *set, struct options *o,
+                 struct err *err)
 {
     if (plan_input_read(in, set, o, err) != 0) return -1;
     in->block_tokens = o->block_tokens;

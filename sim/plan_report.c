@@ -45,7 +45,8 @@ static void print_model(const struct plan_input *in, FILE *out)
     uint64_t total = model_parameters_total(&p), active = model_parameters_active(&p);
     if (total) fprintf(out, ", %.2f G parameters", (double)total / 1e9);
     if (active != total) fprintf(out, " (%.2f G active)", (double)active / 1e9);
-    fprintf(out, ", weights %s, cache %s%s\n", element_spec(in->weights)->name, element_spec(in->cache)->name, in->cache_auto ? " (auto)" : "");
+    fprintf(out, ", weights %s, cache %s%s\n", element_spec(in->weights)->name, element_spec(in->cache)->name,
+            in->cache_auto ? " (auto)" : "");
     if (s->note[0]) fprintf(out, "          note: %s\n", s->note);
 }
 
@@ -55,14 +56,16 @@ static void print_head(const struct plan_report *r, FILE *out)
     char text[32];
     print_model(in, out);
     if (in->gpu_memory != PLAN_UNKNOWN) {
-        fprintf(out, "device    %s, %s", in->gpu ? in->gpu->name : "given", plan_bytes_text(in->gpu_memory, text, sizeof text));
+        fprintf(out, "device    %s, %s", in->gpu ? in->gpu->name : "given",
+                plan_bytes_text(in->gpu_memory, text, sizeof text));
         if (in->gpu) fprintf(out, ", compute capability %u.%u", in->gpu->capability / 10, in->gpu->capability % 10);
         fprintf(out, "\n");
     }
     fprintf(out, "engine    %s", in->engine->name);
     if (in->tp > 1) fprintf(out, ", %u tensor-parallel ranks", in->tp);
     if (in->pp > 1) fprintf(out, ", %u pipeline stages (stage %u binds)", in->pp, r->plan->binding);
-    fprintf(out, "\nsteps     up to %" PRIu64 " tokens, %" PRIu64 " sequences\n", in->max_num_batched_tokens, in->max_num_seqs);
+    fprintf(out, "\nsteps     up to %" PRIu64 " tokens, %" PRIu64 " sequences\n", in->max_num_batched_tokens,
+            in->max_num_seqs);
 }
 
 /* --- the balance sheet -------------------------------------------------------------------------------- */
@@ -71,8 +74,9 @@ static void line(FILE *out, const char *label, uint64_t bytes, uint64_t total, c
 {
     char text[32];
     if (bytes == 0 && !why) return;
-    fprintf(out, "  %-26s %16" PRIu64 "  %11s  %5.1f %%  %s\n", label, bytes, plan_bytes_text(bytes, text, sizeof text),
-            total ? 100.0 * (double)bytes / (double)total : 0.0, why ? why : "");
+    fprintf(out, "  %-26s %16" PRIu64 "  %11s  %5.1f %%  %s\n", label, bytes,
+            plan_bytes_text(bytes, text, sizeof text), total ? 100.0 * (double)bytes / (double)total : 0.0,
+            why ? why : "");
 }
 
 static const char *origin_note(const struct plan_amount *amount, const char *option)
@@ -96,16 +100,19 @@ static void print_sheet(const struct plan_report *r, FILE *out)
     line(out, "loader residue", s->residue.bytes, total, origin_note(&s->residue, "--loader-residue"));
     line(out, "recurrent states", s->states_bytes, total, NULL);
     line(out, "activation peak", s->activation.bytes, total, origin_note(&s->activation, "--activation-memory"));
-    line(out, r->input->graphs_inside ? "CUDA graphs" : "CUDA graphs, outside", s->graphs.bytes, total, origin_note(&s->graphs, "--cuda-graph-memory"));
+    line(out, r->input->graphs_inside ? "CUDA graphs" : "CUDA graphs, outside", s->graphs.bytes, total,
+         origin_note(&s->graphs, "--cuda-graph-memory"));
     line(out, "KV cache", s->pool_bytes, total, "");
     line(out, "remainder below a block", s->remainder_bytes, total, NULL);
     line(out, "rounding to device pages", s->page_rounding_bytes, total, NULL);
     line(out, "left free", s->outside_bytes, total, "");
-    if (s->overcommitted_bytes) fprintf(out, "  %-26s %16s%" PRIu64 "\n", "more than there is", "-", s->overcommitted_bytes);
+    if (s->overcommitted_bytes)
+        fprintf(out, "  %-26s %16s%" PRIu64 "\n", "more than there is", "-", s->overcommitted_bytes);
     line(out, "total", total, total, "");
     static const char *const OF[] = {"the total", "what is free before the weights", "what is free after a run"};
-    fprintf(out, "  utilization %.4g of %s = %" PRIu64 " bytes%s\n", (double)r->input->utilization_billionths / 1e9, OF[r->input->engine->share],
-            s->requested_bytes, r->input->utilization_given ? "" : " (the engine's default)");
+    fprintf(out, "  utilization %.4g of %s = %" PRIu64 " bytes%s\n", (double)r->input->utilization_billionths / 1e9,
+            OF[r->input->engine->share], s->requested_bytes,
+            r->input->utilization_given ? "" : " (the engine's default)");
 }
 
 /* --- the cache ------------------------------------------------------------------------------------------ */
@@ -138,7 +145,8 @@ static void print_cache(const struct plan_report *r, FILE *out)
     const struct plan *p = r->plan;
     const struct plan_stage *s = &p->stages[p->binding];
     fprintf(out, "\ncache of one rank\n");
-    figure(out, "bytes per token", r->input->has_shape ? s->token_bytes : PLAN_UNKNOWN, p->uniform ? "" : "(every layer in full)");
+    figure(out, "bytes per token", r->input->has_shape ? s->token_bytes : PLAN_UNKNOWN,
+           p->uniform ? "" : "(every layer in full)");
     if (r->input->has_shape && !p->uniform) {
         figure(out, "a request: constant", p->constant_bytes, "bytes (windows and states)");
         figure(out, "a request: slope", p->slope_bytes, "bytes a token");
@@ -150,11 +158,12 @@ static void print_cache(const struct plan_report *r, FILE *out)
     figure(out, "KV tokens", p->kv_tokens, "");
     figure(out, "longest request", p->longest_request_tokens, "tokens");
     if (r->input->max_model_len != PLAN_UNKNOWN) {
-        figure(out, "max_model_len", r->input->max_model_len, r->input->max_model_len_given ? "tokens" : "tokens (the model's)");
+        figure(out, "max_model_len", r->input->max_model_len,
+               r->input->max_model_len_given ? "tokens" : "tokens (the model's)");
         figure(out, "one such request", p->required_bytes, "bytes");
         if (!p->uniform && p->required_lower_bytes != PLAN_UNKNOWN)
-            fprintf(out, "    between %" PRIu64 " (windows and states) and %" PRIu64 " (every layer in full)\n", p->required_lower_bytes,
-                    p->required_upper_bytes);
+            fprintf(out, "    between %" PRIu64 " (windows and states) and %" PRIu64 " (every layer in full)\n",
+                    p->required_lower_bytes, p->required_upper_bytes);
         if (p->max_concurrency >= 0) fprintf(out, "  %-26s %16.2f\n", "maximum concurrency", p->max_concurrency);
     }
     figure(out, "host blocks", p->host_blocks, "");
@@ -171,7 +180,8 @@ static void print_stages(const struct plan *p, FILE *out)
         if (s->available_bytes != PLAN_UNKNOWN) plan_bytes_text(s->available_bytes, b, sizeof b);
         if (s->block_bytes != PLAN_UNKNOWN) snprintf(c, sizeof c, "%" PRIu64, s->block_bytes);
         if (s->num_blocks != PLAN_UNKNOWN) snprintf(d, sizeof d, "%" PRIu64, s->num_blocks);
-        fprintf(out, "%5u  %2u..%-3u  %11s  %12s  %15s  %9s%s\n", i, s->first_layer, s->end_layer - 1, a, b, c, d, i == p->binding ? "  binds" : "");
+        fprintf(out, "%5u  %2u..%-3u  %11s  %12s  %15s  %9s%s\n", i, s->first_layer, s->end_layer - 1, a, b, c, d,
+                i == p->binding ? "  binds" : "");
     }
 }
 
@@ -185,10 +195,12 @@ static void print_serve(const struct plan_serve *v, FILE *out)
     if (v->lower_bytes != PLAN_UNKNOWN && v->upper_bytes != PLAN_UNKNOWN)
         fprintf(out, "  hold between %s and %s (every layer in full)\n", plan_bytes_text(v->lower_bytes, a, sizeof a),
                 plan_bytes_text(v->upper_bytes, b, sizeof b));
-    if (v->blocks != PLAN_UNKNOWN) fprintf(out, "  take %" PRIu64 " blocks: %s\n", v->blocks, v->fits ? "they fit" : "they do not fit");
+    if (v->blocks != PLAN_UNKNOWN)
+        fprintf(out, "  take %" PRIu64 " blocks: %s\n", v->blocks, v->fits ? "they fit" : "they do not fit");
     if (v->utilization >= 0) fprintf(out, "  smallest utilization: %.4f\n", v->utilization);
     else fprintf(out, "  smallest utilization: none is enough, or there is no device\n");
-    if (v->block_tokens != PLAN_UNKNOWN) fprintf(out, "  largest block size (of powers of two): %" PRIu64 "\n", v->block_tokens);
+    if (v->block_tokens != PLAN_UNKNOWN)
+        fprintf(out, "  largest block size (of powers of two): %" PRIu64 "\n", v->block_tokens);
     fprintf(out, "  cache types that serve them:");
     bool any = false;
     for (unsigned t = 0; t < ELEMENT_TYPES; t++)
@@ -202,7 +214,8 @@ static void print_findings(const struct plan_findings *findings, FILE *out)
     fprintf(out, "\nfindings\n");
     for (uint32_t i = 0; i < findings->count; i++) {
         const struct plan_finding *f = &findings->items[i];
-        fprintf(out, "  %s: %s [%s]\n    %s\n    change: %s\n", finding_severity_text(f->severity), f->found, f->id, f->arithmetic, f->change);
+        fprintf(out, "  %s: %s [%s]\n    %s\n    change: %s\n", finding_severity_text(f->severity), f->found, f->id,
+                f->arithmetic, f->change);
     }
 }
 
@@ -247,16 +260,18 @@ void plan_print_list(FILE *out)
         struct err err = {0};
         if (model_shape_preset(shape, preset->name, &err) != 0) continue;
         model_parameters(shape, &MODEL_WHOLE, &p);
-        fprintf(out, "  %-16s %8.2f G parameters  %7" PRIu64 " bytes a token in 16 bits  %s\n", preset->name, (double)model_parameters_total(&p) / 1e9,
-                model_token_bytes(shape, ELEMENT_BF16, &MODEL_WHOLE), preset->source);
+        fprintf(out, "  %-16s %8.2f G parameters  %7" PRIu64 " bytes a token in 16 bits  %s\n", preset->name,
+                (double)model_parameters_total(&p) / 1e9, model_token_bytes(shape, ELEMENT_BF16, &MODEL_WHOLE),
+                preset->source);
     }
     free(shape);
     fprintf(out, "\nGPUs (--gpu)\n");
     for (size_t i = 0; i < gpu_count(); i++) {
         const struct gpu *g = gpu_at(i);
-        fprintf(out, "  %-11s %10s  %5.0f GB/s  16 bits %6.1f  FP8 %6.1f TFLOP/s  capability %u.%u\n              %s\n", g->name,
-                plan_bytes_text(g->memory_bytes, text, sizeof text), (double)g->bandwidth_bytes_per_s / 1e9, (double)g->flops_16 / 1e12,
-                (double)g->flops_8 / 1e12, g->capability / 10, g->capability % 10, g->source);
+        fprintf(
+            out, "  %-11s %10s  %5.0f GB/s  16 bits %6.1f  FP8 %6.1f TFLOP/s  capability %u.%u\n              %s\n",
+            g->name, plan_bytes_text(g->memory_bytes, text, sizeof text), (double)g->bandwidth_bytes_per_s / 1e9,
+            (double)g->flops_16 / 1e12, (double)g->flops_8 / 1e12, g->capability / 10, g->capability % 10, g->source);
     }
     fprintf(out, "\nEngines (--engine)\n");
     for (size_t i = 0; i < plan_engine_count(); i++) {

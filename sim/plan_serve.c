@@ -64,7 +64,8 @@ static void cache_types(struct plan_serve *serve, struct plan *plan, const struc
     bool latent = false;
     for (uint32_t m = 0; m < in->shape.mixer_count; m++) latent |= in->shape.mixers[m].latent_dim > 0;
     for (unsigned t = 0; t < ELEMENT_TYPES; t++) {
-        if (!(element_spec((enum element_type)t)->uses & ELEMENT_FOR_CACHE) || (t == ELEMENT_FP8_MLA && !latent)) continue;
+        if (!(element_spec((enum element_type)t)->uses & ELEMENT_FOR_CACHE) || (t == ELEMENT_FP8_MLA && !latent))
+            continue;
         other->cache = (enum element_type)t;
         serve->types[t] = would_fit(plan, other);
     }
@@ -73,9 +74,13 @@ static void cache_types(struct plan_serve *serve, struct plan *plan, const struc
 
 void plan_serve(struct plan_serve *serve, const struct plan_input *in)
 {
-    *serve = (struct plan_serve){.requests = in->serve_requests, .tokens = in->serve_tokens, .utilization = -1,
-                                 .block_tokens = PLAN_UNKNOWN, .blocks = PLAN_UNKNOWN,
-                                 .lower_bytes = PLAN_UNKNOWN, .upper_bytes = PLAN_UNKNOWN};
+    *serve = (struct plan_serve){.requests = in->serve_requests,
+                                 .tokens = in->serve_tokens,
+                                 .utilization = -1,
+                                 .block_tokens = PLAN_UNKNOWN,
+                                 .blocks = PLAN_UNKNOWN,
+                                 .lower_bytes = PLAN_UNKNOWN,
+                                 .upper_bytes = PLAN_UNKNOWN};
     struct plan *plan = malloc(sizeof *plan);
     if (!plan || in->serve_requests == PLAN_UNKNOWN || in->serve_tokens == PLAN_UNKNOWN || !in->has_shape) {
         free(plan);
@@ -86,7 +91,8 @@ void plan_serve(struct plan_serve *serve, const struct plan_input *in)
         memcpy(one, in, sizeof *one);
         one->max_model_len = in->serve_tokens;
         plan_compute(plan, one);
-        u128 lower = (u128)plan->required_lower_bytes * in->serve_requests, upper = (u128)plan->required_upper_bytes * in->serve_requests;
+        u128 lower = (u128)plan->required_lower_bytes * in->serve_requests,
+             upper = (u128)plan->required_upper_bytes * in->serve_requests;
         if (lower < INT64_MAX) serve->lower_bytes = (uint64_t)lower;
         if (upper < INT64_MAX) serve->upper_bytes = (uint64_t)upper;
     }

@@ -4,7 +4,8 @@
 
 #include "sim/shared_prefix.h"
 
-static int share(struct plan_trace *t, struct shared_prefix *tree, const struct wl_request *r, uint64_t block_tokens, struct err *err)
+static int share(struct plan_trace *t, struct shared_prefix *tree, const struct wl_request *r, uint64_t block_tokens,
+                 struct err *err)
 {
     struct shared_cursor cursor;
     uint64_t match = shared_prefix_match(tree, r->prompt, r->prompt_spans, r->prompt_tokens - 1, NULL);
@@ -15,8 +16,8 @@ static int share(struct plan_trace *t, struct shared_prefix *tree, const struct 
     return status == 0 ? 0 : err_set(err, ERR_FAILED, "out of memory");
 }
 
-static int read_all(struct plan_trace *t, struct wl_source *source, struct shared_prefix *tree, uint64_t block_tokens, uint64_t max_model_len,
-                    struct err *err)
+static int read_all(struct plan_trace *t, struct wl_source *source, struct shared_prefix *tree, uint64_t block_tokens,
+                    uint64_t max_model_len, struct err *err)
 {
     struct wl_request r;
     int more;
@@ -33,7 +34,8 @@ static int read_all(struct plan_trace *t, struct wl_source *source, struct share
     return more;
 }
 
-int plan_trace_read(struct plan_trace *t, const struct options *options, uint64_t block_tokens, uint64_t max_model_len, struct err *err)
+int plan_trace_read(struct plan_trace *t, const struct options *options, uint64_t block_tokens,
+                    uint64_t max_model_len, struct err *err)
 {
     memset(t, 0, sizeof *t);
     if (!options->trace) return 0;
@@ -42,7 +44,8 @@ int plan_trace_read(struct plan_trace *t, const struct options *options, uint64_
     options_wl(options, &wl);
     if (wl_open(options->trace, &wl, options->seed, &source, err) != 0) return -1;
     struct shared_prefix *tree = shared_prefix_create();
-    int status = tree ? read_all(t, source, tree, block_tokens, max_model_len, err) : err_set(err, ERR_FAILED, "out of memory");
+    int status = tree ? read_all(t, source, tree, block_tokens, max_model_len, err)
+                      : err_set(err, ERR_FAILED, "out of memory");
     t->known = status == 0;
     shared_prefix_destroy(tree);
     wl_close(source);

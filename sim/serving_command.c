@@ -169,8 +169,9 @@ static json_t *list_json(uint32_t count, const char list[][SERVING_NOTE_BYTES])
 
 json_t *serving_notes_json(const struct serving_notes *n)
 {
-    return json_pack("{s:s, s:o, s:o, s:o}", "engine", n->engine, "read", list_json(n->read_count, n->read), "no_effect_on_memory",
-                     list_json(n->neutral_count, n->neutral), "unknown", list_json(n->unknown_count, n->unknown));
+    return json_pack("{s:s, s:o, s:o, s:o}", "engine", n->engine, "read", list_json(n->read_count, n->read),
+                     "no_effect_on_memory", list_json(n->neutral_count, n->neutral), "unknown",
+                     list_json(n->unknown_count, n->unknown));
 }
 
 /* --- reading -------------------------------------------------------------------------------------------- */
@@ -226,8 +227,9 @@ static int find_server(struct reading *r)
         r->engine = VLLM;
         return 0;
     }
-    return err_set(r->err, ERR_USAGE,
-                   "found no server in it, expected 'vllm serve MODEL ...', 'python -m sglang.launch_server ...' or 'trtllm-serve MODEL ...'");
+    return err_set(
+        r->err, ERR_USAGE,
+        "found no server in it, expected 'vllm serve MODEL ...', 'python -m sglang.launch_server ...' or 'trtllm-serve MODEL ...'");
 }
 
 /* The option for this command, its value; NULL: this command has no such option. */
@@ -266,11 +268,12 @@ static int variable(struct reading *r, const char *word)
 {
     static const char GRAPHS[] = "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS=";
     if (strncmp(word, GRAPHS, sizeof GRAPHS - 1) == 0)
-        return give(r, "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "cuda-graph-budget", word[sizeof GRAPHS - 1] == '0' ? "outside" : "inside", NULL);
-    if (strncmp(word, "VLLM_", 5) == 0 || strncmp(word, "PYTORCH_", 8) == 0 || strncmp(word, "SGLANG_", 7) == 0 || strncmp(word, "NCCL_", 5) == 0)
+        return give(r, "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "cuda-graph-budget",
+                    word[sizeof GRAPHS - 1] == '0' ? "outside" : "inside", NULL);
+    if (strncmp(word, "VLLM_", 5) == 0 || strncmp(word, "PYTORCH_", 8) == 0 || strncmp(word, "SGLANG_", 7) == 0 ||
+        strncmp(word, "NCCL_", 5) == 0)
         unknown(r, word, NULL);
-    else if (r->notes)
-        note(&r->notes->neutral_count, r->notes->neutral, word, NULL);
+    else if (r->notes) note(&r->notes->neutral_count, r->notes->neutral, word, NULL);
     return 0;
 }
 
@@ -284,7 +287,8 @@ static const struct serving_flag *flag_find(const struct reading *r, const char 
 /* Values that mean 'decide yourself'. */
 static bool is_auto(const struct serving_flag *flag, const char *value)
 {
-    bool length = flag->option && (strcmp(flag->option, "max-model-len") == 0 || strcmp(flag->option, "max-num-batched-tokens") == 0);
+    bool length = flag->option &&
+                  (strcmp(flag->option, "max-model-len") == 0 || strcmp(flag->option, "max-num-batched-tokens") == 0);
     return length && (strcmp(value, "auto") == 0 || strcmp(value, "-1") == 0);
 }
 
@@ -334,7 +338,9 @@ static int read_words(struct reading *r)
     }
     static const char *const NAMES[] = {[VLLM] = "vllm", [SGLANG] = "sglang", [TRTLLM] = "tensorrt-llm"};
     if (r->notes) r->notes->engine = NAMES[r->engine];
-    if (!optset_given(r->set, "engine") && r->engine != VLLM && optset_put(r->set, "engine", NAMES[r->engine], r->err) != 0) return -1;
+    if (!optset_given(r->set, "engine") && r->engine != VLLM &&
+        optset_put(r->set, "engine", NAMES[r->engine], r->err) != 0)
+        return -1;
     while (r->at < r->count) {
         char *word = r->words[r->at++];
         int status = 0;
@@ -353,7 +359,8 @@ static int read_words(struct reading *r)
 
 static int read_text(struct reading *r, const char *text)
 {
-    if (strlen(text) > COMMAND_BYTES_MAX) return err_set(r->err, ERR_USAGE, "more than 64 KiB, expected a serving command");
+    if (strlen(text) > COMMAND_BYTES_MAX)
+        return err_set(r->err, ERR_USAGE, "more than 64 KiB, expected a serving command");
     char *bytes = malloc(strlen(text) + 1);
     r->count = bytes ? serving_command_split(text, bytes, r->err) : err_set(r->err, ERR_FAILED, "out of memory");
     r->words = r->count > 0 ? calloc((size_t)r->count, sizeof *r->words) : NULL;

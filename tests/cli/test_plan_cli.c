@@ -27,10 +27,12 @@ static uint64_t count(const json_t *o, const char *key)
 static void json__promised_keys__are_there(void **state)
 {
     (void)state;
-    static const char *const KEYS[] = {"bytes_per_token", "bytes_per_block", "available_kv_bytes", "num_blocks", "usable_blocks", "kv_tokens",
-                                       "max_concurrency", "required_bytes", "longest_request_tokens", "verdict"};
-    CLI(&r, "plan", "--json", "--num-layers", "32", "--num-kv-heads", "8", "--head-dim", "128", "--kv-cache-dtype", "bf16", "--tensor-parallel-size",
-        "2", "--block-size", "16", "--max-model-len", "40000", "--kv-cache-memory-bytes", "3.76GiB");
+    static const char *const KEYS[] = {
+        "bytes_per_token", "bytes_per_block", "available_kv_bytes",     "num_blocks", "usable_blocks", "kv_tokens",
+        "max_concurrency", "required_bytes",  "longest_request_tokens", "verdict"};
+    CLI(&r, "plan", "--json", "--num-layers", "32", "--num-kv-heads", "8", "--head-dim", "128", "--kv-cache-dtype",
+        "bf16", "--tensor-parallel-size", "2", "--block-size", "16", "--max-model-len", "40000",
+        "--kv-cache-memory-bytes", "3.76GiB");
     json_t *o = object();
     for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++) assert_non_null(json_object_get(o, KEYS[i]));
     check_u64_eq(count(o, "bytes_per_token"), 65536);
@@ -47,12 +49,15 @@ static void json__promised_keys__are_there(void **state)
 static void json__no_pool__nulls(void **state)
 {
     (void)state;
-    CLI(&r, "plan", "--json", "--num-layers", "80", "--num-kv-heads", "8", "--head-dim", "128", "--max-model-len", "16000");
+    CLI(&r, "plan", "--json", "--num-layers", "80", "--num-kv-heads", "8", "--head-dim", "128", "--max-model-len",
+        "16000");
     json_t *o = object();
     check_u64_eq(count(o, "required_bytes"), 5242880000);
-    static const char *const NULLS[] = {"available_kv_bytes", "num_blocks", "usable_blocks", "kv_tokens", "max_concurrency", "longest_request_tokens",
-                                        "verdict", "memory"};
-    for (size_t i = 0; i < sizeof NULLS / sizeof NULLS[0]; i++) assert_true(json_is_null(json_object_get(o, NULLS[i])));
+    static const char *const NULLS[] = {
+        "available_kv_bytes",     "num_blocks", "usable_blocks", "kv_tokens", "max_concurrency",
+        "longest_request_tokens", "verdict",    "memory"};
+    for (size_t i = 0; i < sizeof NULLS / sizeof NULLS[0]; i++)
+        assert_true(json_is_null(json_object_get(o, NULLS[i])));
     json_decref(o);
 }
 
@@ -71,8 +76,9 @@ static void table__guesses__are_called_guesses(void **state)
 static void config__file_and_folder__read(void **state)
 {
     (void)state;
-    static const char TEXT[] = "{\"model_type\":\"qwen3\",\"num_hidden_layers\":36,\"num_key_value_heads\":8,\"hidden_size\":2560,"
-                               "\"intermediate_size\":9728,\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\"}";
+    static const char TEXT[] =
+        "{\"model_type\":\"qwen3\",\"num_hidden_layers\":36,\"num_key_value_heads\":8,\"hidden_size\":2560,"
+        "\"intermediate_size\":9728,\"tie_word_embeddings\":true,\"torch_dtype\":\"bfloat16\"}";
     char *dir = cli_temp_dir();
     const char *file = cli_write(dir, "config.json", TEXT, sizeof TEXT - 1);
     CLI(&r, "plan", "--json", dir);
@@ -104,7 +110,8 @@ static void command__pasted__plan_and_findings(void **state)
     cli_release(&r);
     CLI(&r, "plan", "--json", "--gpu", "a100-80gb", "--command", "vllm serve llama-3-8b --odd 1");
     json_t *o = object();
-    check_str_eq(json_string_value(json_array_get(json_object_get(json_object_get(o, "command"), "unknown"), 0)), "--odd 1");
+    check_str_eq(json_string_value(json_array_get(json_object_get(json_object_get(o, "command"), "unknown"), 0)),
+                 "--odd 1");
     assert_true(json_is_array(json_object_get(o, "findings")));
     json_decref(o);
 }
@@ -136,7 +143,8 @@ static void run__model_and_gpu__pool_of_the_plan(void **state)
     (void)state;
     CLI(&r, "plan", "--json", "llama-3-8b", "--gpu", "l4", "--kv-cache-dtype", "fp8");
     json_t *plan = object();
-    CLI(&r, "run", "--json", "--trace", "gen:requests=20", "--model", "llama-3-8b", "--gpu", "l4", "--kv-cache-dtype", "fp8");
+    CLI(&r, "run", "--json", "--trace", "gen:requests=20", "--model", "llama-3-8b", "--gpu", "l4", "--kv-cache-dtype",
+        "fp8");
     json_t *run = object();
     check_u64_eq(count(run, "pool_bytes"), count(plan, "available_kv_bytes"));
     check_u64_eq(count(run, "num_blocks"), count(plan, "num_blocks"));
@@ -150,7 +158,8 @@ static void run__model_and_gpu__pool_of_the_plan(void **state)
 static void run__command__policy_and_unknown_flags(void **state)
 {
     (void)state;
-    CLI(&r, "run", "--trace", "gen:requests=20", "--gpu", "h100-sxm", "--command", "vllm serve llama-3-8b --no-enable-prefix-caching --odd 1");
+    CLI(&r, "run", "--trace", "gen:requests=20", "--gpu", "h100-sxm", "--command",
+        "vllm serve llama-3-8b --no-enable-prefix-caching --odd 1");
     check_i64_eq(r.status, 0);
     check_str_has(r.err, "--command: not known, left out: --odd 1");
     check_str_has(r.out, "policy dynamic");
@@ -161,13 +170,15 @@ static void run__command__policy_and_unknown_flags(void **state)
 static void run__windows__the_models(void **state)
 {
     (void)state;
-    CLI(&r, "run", "--trace", "gen:requests=3,prompt-tokens=9000,output-tokens=10", "--model", "mistral-7b", "--gpu", "h100-sxm", "--json", "--policy", "dynamic");
+    CLI(&r, "run", "--trace", "gen:requests=3,prompt-tokens=9000,output-tokens=10", "--model", "mistral-7b", "--gpu",
+        "h100-sxm", "--json", "--policy", "dynamic");
     json_t *with = object();
-    CLI(&r, "run", "--trace", "gen:requests=3,prompt-tokens=9000,output-tokens=10", "--model", "mistral-7b", "--gpu", "h100-sxm", "--json", "--policy", "dynamic",
-        "--sliding-window", "0");
+    CLI(&r, "run", "--trace", "gen:requests=3,prompt-tokens=9000,output-tokens=10", "--model", "mistral-7b", "--gpu",
+        "h100-sxm", "--json", "--policy", "dynamic", "--sliding-window", "0");
     json_t *without = object();
     assert_true(count(with, "num_blocks") == count(without, "num_blocks"));
-    assert_true(json_number_value(json_object_get(with, "kv_usage")) < json_number_value(json_object_get(without, "kv_usage")));
+    assert_true(json_number_value(json_object_get(with, "kv_usage")) <
+                json_number_value(json_object_get(without, "kv_usage")));
     json_decref(with);
     json_decref(without);
     CLI(&r, "run", "--trace", "gen:requests=3", "--model", "gemma-3-27b", "--gpu", "h100-sxm");
@@ -182,7 +193,8 @@ static void run__older_rules__older_plan(void **state)
     (void)state;
     CLI(&r, "plan", "--json", "llama-3-8b", "--gpu", "l4", "--engine", "vllm-0.20");
     json_t *plan = object();
-    CLI(&r, "run", "--json", "--trace", "gen:requests=3", "--model", "llama-3-8b", "--gpu", "l4", "--rules", "2026-04");
+    CLI(&r, "run", "--json", "--trace", "gen:requests=3", "--model", "llama-3-8b", "--gpu", "l4", "--rules",
+        "2026-04");
     json_t *run = object();
     check_u64_eq(count(run, "pool_bytes"), count(plan, "available_kv_bytes"));
     json_decref(plan);
@@ -201,7 +213,8 @@ static void run__server_refuses__error(void **state)
 static void sweep__gpus_and_types__a_pool_each(void **state)
 {
     (void)state;
-    CLI(&r, "sweep", "--trace", "gen:requests=20", "--model", "llama-3-8b", "--gpu", "h100-sxm,l4", "--kv-cache-dtype", "bf16,fp8");
+    CLI(&r, "sweep", "--trace", "gen:requests=20", "--model", "llama-3-8b", "--gpu", "h100-sxm,l4",
+        "--kv-cache-dtype", "bf16,fp8");
     check_i64_eq(r.status, 0);
     uint64_t slots[4] = {0};
     char *at = r.out;

@@ -111,12 +111,16 @@ static void check_blocks(const struct fixture *f, const json_t *entry, const jso
 {
     double off = tolerance(entry, "num_blocks"), block = get(entry, "block_size_tokens");
     if (has(expected, "num_blocks")) check_f64_near((double)f->plan.num_blocks, get(expected, "num_blocks"), off);
-    if (has(expected, "kv_tokens")) check_f64_near((double)f->plan.kv_tokens, get(expected, "kv_tokens"), off * block);
-    if (has(expected, "usable_blocks")) check_f64_near((double)f->plan.usable_blocks, get(expected, "usable_blocks"), off);
-    if (has(expected, "usable_kv_tokens")) check_f64_near((double)f->plan.usable_kv_tokens, get(expected, "usable_kv_tokens"), off * block);
+    if (has(expected, "kv_tokens"))
+        check_f64_near((double)f->plan.kv_tokens, get(expected, "kv_tokens"), off * block);
+    if (has(expected, "usable_blocks"))
+        check_f64_near((double)f->plan.usable_blocks, get(expected, "usable_blocks"), off);
+    if (has(expected, "usable_kv_tokens"))
+        check_f64_near((double)f->plan.usable_kv_tokens, get(expected, "usable_kv_tokens"), off * block);
     if (has(expected, "host_blocks")) check_f64_near((double)f->plan.host_blocks, get(expected, "host_blocks"), 0);
     json_t *concurrency = json_object_get(expected, "max_concurrency");
-    if (json_is_object(concurrency)) check_f64_near(f->plan.max_concurrency, get(concurrency, "value"), tolerance(entry, "max_concurrency"));
+    if (json_is_object(concurrency))
+        check_f64_near(f->plan.max_concurrency, get(concurrency, "value"), tolerance(entry, "max_concurrency"));
 }
 
 /* "refuse: 29000 > 23648"; the right side within the tolerance of the blocks. */
@@ -137,10 +141,8 @@ static void request_length(struct fixture *f, const json_t *expected)
     json_t *concurrency = json_object_get(expected, "max_concurrency");
     const char *verdict = json_string_value(json_object_get(expected, "verdict"));
     unsigned long long length;
-    if (json_is_object(concurrency))
-        put_bytes(f, "max-model-len", get(concurrency, "request_tokens"));
-    else if (verdict && sscanf(verdict, "refuse: %llu", &length) == 1)
-        put(f, "max-model-len", "%llu", length);
+    if (json_is_object(concurrency)) put_bytes(f, "max-model-len", get(concurrency, "request_tokens"));
+    else if (verdict && sscanf(verdict, "refuse: %llu", &length) == 1) put(f, "max-model-len", "%llu", length);
 }
 
 /* --- the types ----------------------------------------------------------------------------------- */
@@ -157,7 +159,8 @@ static void capacity(const json_t *entry)
     check_f64_near((double)f.stage->block_bytes, get(entry, "block_bytes_per_rank"), 0);
     check_blocks(&f, entry, expected);
     check_verdict(&f, entry, expected);
-    assert_int_equal(f.input.engine->blocks_up, strcmp(json_string_value(json_object_get(entry, "rounding")), "ceil") == 0);
+    assert_int_equal(f.input.engine->blocks_up,
+                     strcmp(json_string_value(json_object_get(entry, "rounding")), "ceil") == 0);
     end(&f);
 }
 
@@ -169,8 +172,8 @@ static void derived_pools(const json_t *entry, const json_t *given)
     begin(&f);
     if (sliding) {
         put_engine(&f, entry);
-        put(&f, "layer-groups", "sliding:%.0f:heads=%.0f:key-dim=%.0f:value-dim=%.0f:window=128", get(model, "layers"), get(model, "kv_heads"),
-            get(model, "head_dim_k"), get(model, "head_dim_v"));
+        put(&f, "layer-groups", "sliding:%.0f:heads=%.0f:key-dim=%.0f:value-dim=%.0f:window=128",
+            get(model, "layers"), get(model, "kv_heads"), get(model, "head_dim_k"), get(model, "head_dim_v"));
         put_bytes(&f, "tensor-parallel-size", get(model, "tp"));
         put_bytes(&f, "block-size", get(entry, "block_size_tokens"));
         put(&f, "swa-full-tokens-ratio", "%.6f", get(given, "sliding_ratio"));
@@ -215,7 +218,8 @@ static void requirement(const json_t *entry)
     bool groups = has(model, "full_layers");
     begin(&f);
     if (groups) {
-        put(&f, "layer-groups", "full:%.0f,sliding:%.0f:window=%.0f", get(model, "full_layers"), get(model, "sliding_layers"), get(model, "sliding_window"));
+        put(&f, "layer-groups", "full:%.0f,sliding:%.0f:window=%.0f", get(model, "full_layers"),
+            get(model, "sliding_layers"), get(model, "sliding_window"));
         put_bytes(&f, "num-kv-heads", get(model, "kv_heads"));
         put_bytes(&f, "head-dim", get(model, "head_dim"));
         put(&f, "kv-cache-dtype", "%s", json_string_value(json_object_get(model, "kv_dtype")));
@@ -223,15 +227,20 @@ static void requirement(const json_t *entry)
     } else {
         put_common(&f, entry);
     }
-    if (has(expected, "block_size_tokens_inferred")) put_bytes(&f, "block-size", get(expected, "block_size_tokens_inferred"));
+    if (has(expected, "block_size_tokens_inferred"))
+        put_bytes(&f, "block-size", get(expected, "block_size_tokens_inferred"));
     put_bytes(&f, "max-model-len", get(entry, "request_tokens"));
     if (has(expected, "available_gib")) put_bytes(&f, "kv-cache-memory-bytes", get(expected, "available_gib") * GIB);
     compute(&f);
-    if (has(expected, "required_bytes")) check_f64_near((double)f.plan.required_bytes, get(expected, "required_bytes"), 0);
-    if (has(expected, "required_gib")) check_f64_near((double)f.plan.required_bytes / GIB, get(expected, "required_gib"), tolerance(entry, "required_gib"));
+    if (has(expected, "required_bytes"))
+        check_f64_near((double)f.plan.required_bytes, get(expected, "required_bytes"), 0);
+    if (has(expected, "required_gib"))
+        check_f64_near((double)f.plan.required_bytes / GIB, get(expected, "required_gib"),
+                       tolerance(entry, "required_gib"));
     if (has(expected, "longest_request_tokens")) {
         double rounding = 0.005 * GIB / (double)f.stage->token_bytes, block = (double)f.input.block_tokens;
-        check_f64_near((double)f.plan.longest_request_tokens, get(expected, "longest_request_tokens"), rounding + block);
+        check_f64_near((double)f.plan.longest_request_tokens, get(expected, "longest_request_tokens"),
+                       rounding + block);
         check_u64_eq(f.plan.longest_request_tokens % f.input.block_tokens, 0);
     }
     if (groups) {
@@ -264,10 +273,14 @@ static void budget(const json_t *entry)
     if (has(entry, "graph_reserve_gib")) put_bytes(&f, "cuda-graph-memory", get(entry, "graph_reserve_gib") * GIB);
     compute(&f);
     if (has(expected, "available_kv_gib"))
-        check_f64_near((double)f.stage->available_bytes / GIB, get(expected, "available_kv_gib"), tolerance(entry, "available_kv_gib"));
-    if (has(expected, "requested_gib")) check_f64_near((double)f.stage->requested_bytes / GIB, get(expected, "requested_gib"), tolerance(entry, "requested_gib"));
+        check_f64_near((double)f.stage->available_bytes / GIB, get(expected, "available_kv_gib"),
+                       tolerance(entry, "available_kv_gib"));
+    if (has(expected, "requested_gib"))
+        check_f64_near((double)f.stage->requested_bytes / GIB, get(expected, "requested_gib"),
+                       tolerance(entry, "requested_gib"));
     if (has(expected, "utilization_with_graph_reserve"))
-        check_f64_near(f.plan.utilization_with_graphs, get(expected, "utilization_with_graph_reserve"), tolerance(entry, "utilization"));
+        check_f64_near(f.plan.utilization_with_graphs, get(expected, "utilization_with_graph_reserve"),
+                       tolerance(entry, "utilization"));
     end(&f);
 }
 
@@ -279,19 +292,21 @@ static void hybrid_align(const json_t *entry)
     begin(&f);
     put_engine(&f, entry);
     put(&f, "layer-groups", "full:1:%s=%.0f,recurrent:3:state=%.0f:conv=%.0f", keys ? "key-bytes" : "token-bytes",
-        get(model, keys ? "key_bytes_per_token_per_layer" : "attention_bytes_per_token_per_layer"), get(model, "recurrent_state_bytes_per_layer"),
-        get(model, "conv_state_bytes_per_layer"));
+        get(model, keys ? "key_bytes_per_token_per_layer" : "attention_bytes_per_token_per_layer"),
+        get(model, "recurrent_state_bytes_per_layer"), get(model, "conv_state_bytes_per_layer"));
     if (has(entry, "alignment_tokens")) put_bytes(&f, "block-alignment", get(entry, "alignment_tokens"));
     compute(&f);
     const struct plan_group *full = &f.stage->groups[0], *state = &f.stage->groups[1];
     check_f64_near((double)full->block_tokens, get(expected, "attention_block_tokens"), 0);
     if (has(expected, "recurrent_page_padding_percent"))
-        check_f64_near(100.0 * (double)state->padding_bytes / (double)state->state_bytes, get(expected, "recurrent_page_padding_percent"), 0.005);
+        check_f64_near(100.0 * (double)state->padding_bytes / (double)state->state_bytes,
+                       get(expected, "recurrent_page_padding_percent"), 0.005);
     if (has(expected, "wasted_fraction")) {
         check_f64_near((double)(full->block_tokens * full->token_bytes), get(expected, "attention_page_bytes"), 0);
         check_f64_near((double)state->page_bytes, get(expected, "recurrent_page_bytes_padded"), 0);
         check_f64_near((double)state->state_bytes, get(expected, "recurrent_bytes_used"), 0);
-        check_f64_near((double)state->padding_bytes / (double)state->page_bytes, get(expected, "wasted_fraction"), 0.00005);
+        check_f64_near((double)state->padding_bytes / (double)state->page_bytes, get(expected, "wasted_fraction"),
+                       0.00005);
     }
     end(&f);
 }
@@ -303,10 +318,10 @@ static void hybrid_capacity(const json_t *entry)
     size_t i;
     begin(&f);
     put_engine(&f, entry);
-    json_array_foreach(json_object_get(json_object_get(entry, "model"), "groups"), i, group)
-    {
+    json_array_foreach (json_object_get(json_object_get(entry, "model"), "groups"), i, group) {
         bool full = has(group, "block_tokens");
-        put(&f, "layer-groups", "%s:%.0f:%s=%.0f", json_string_value(json_object_get(group, "kind")), get(group, "layers"), full ? "block" : "blocks",
+        put(&f, "layer-groups", "%s:%.0f:%s=%.0f", json_string_value(json_object_get(group, "kind")),
+            get(group, "layers"), full ? "block" : "blocks",
             get(group, full ? "block_tokens" : "blocks_per_request"));
     }
     put_bytes(&f, "num-gpu-blocks-override", get(json_object_get(entry, "given"), "num_blocks"));
@@ -331,7 +346,8 @@ static void admission_reserve(const json_t *entry)
     put_bytes(&f, "max-num-batched-tokens", get(entry, "max_tokens_in_flight") / 2);
     put(&f, "async-scheduling", "yes");
     compute(&f);
-    check_f64_near((double)f.stage->groups[1].reserve_blocks, get(json_object_get(entry, "expected"), "reserve_blocks_per_group"), 0);
+    check_f64_near((double)f.stage->groups[1].reserve_blocks,
+                   get(json_object_get(entry, "expected"), "reserve_blocks_per_group"), 0);
     end(&f);
 }
 
@@ -345,10 +361,10 @@ static void page_equalize(const json_t *entry)
     put_engine(&f, entry);
     put(&f, "kv-cache-dtype", "%s", json_string_value(json_object_get(model, "kv_dtype")));
     put(&f, "block-size", "16");
-    json_array_foreach(json_object_get(model, "groups"), i, group)
-    {
+    json_array_foreach (json_object_get(model, "groups"), i, group) {
         const char *kind = json_string_value(json_object_get(group, "kind"));
-        put(&f, "layer-groups", "%s:1:heads=%.0f:dim=%.0f%s", kind, get(group, "kv_heads"), get(group, "head_dim"), strcmp(kind, "sliding") == 0 ? ":window=1024" : "");
+        put(&f, "layer-groups", "%s:1:heads=%.0f:dim=%.0f%s", kind, get(group, "kv_heads"), get(group, "head_dim"),
+            strcmp(kind, "sliding") == 0 ? ":window=1024" : "");
     }
     compute(&f);
     for (uint32_t g = 0; g < f.stage->group_count; g++) {
@@ -381,10 +397,14 @@ static void run_entry(void **state)
         const char *type;
         void (*run)(const json_t *entry);
     } TYPES[] = {
-        {"capacity", capacity},           {"derived", derived},
-        {"requirement", requirement},     {"budget", budget},
-        {"hybrid_align", hybrid_align},   {"hybrid_capacity", hybrid_capacity},
-        {"admission_reserve", admission_reserve}, {"page_equalize", page_equalize},
+        {"capacity", capacity},
+        {"derived", derived},
+        {"requirement", requirement},
+        {"budget", budget},
+        {"hybrid_align", hybrid_align},
+        {"hybrid_capacity", hybrid_capacity},
+        {"admission_reserve", admission_reserve},
+        {"page_equalize", page_equalize},
         {"page_override", page_override},
     };
     const json_t *entry = *state;
@@ -408,7 +428,8 @@ int main(void)
     }
     for (size_t i = 0; i < count; i++) {
         json_t *entry = json_array_get(cases, i);
-        tests[i] = (struct CMUnitTest){.name = json_string_value(json_object_get(entry, "id")), .test_func = run_entry, .initial_state = entry};
+        tests[i] = (struct CMUnitTest){
+            .name = json_string_value(json_object_get(entry, "id")), .test_func = run_entry, .initial_state = entry};
     }
     int failed = _cmocka_run_group_tests("planner.json", tests, count, NULL, NULL);
     free(tests);

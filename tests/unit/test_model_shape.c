@@ -41,12 +41,12 @@ static void presets__parameters__equal_the_checkpoints(void **state)
         const char *name;
         uint64_t parameters;
     } CASES[] = {
-        {"llama-2-7b", 6738415616},      {"llama-2-13b", 13015864320},  {"llama-2-70b", 68976648192},
-        {"llama-3-8b", 8030261248},      {"llama-3.1-70b", 70553706496}, {"llama-3.1-405b", 405853388800},
-        {"mistral-7b", 7241732096},      {"mixtral-8x7b", 46702792704}, {"qwen2.5-7b", 7615616512},
-        {"qwen2.5-72b", 72706203648},    {"qwen3-30b-a3b", 30532122624}, {"qwen3-8b", 8190735360},
-        {"deepseek-v3", 671026419200},   {"gpt-oss-20b", 20914757184},  {"gpt-oss-120b", 116829156672},
-        {"gemma-3-27b", 27009346304},    {"opt-13b", 12853473280},
+        {"llama-2-7b", 6738415616},    {"llama-2-13b", 13015864320},   {"llama-2-70b", 68976648192},
+        {"llama-3-8b", 8030261248},    {"llama-3.1-70b", 70553706496}, {"llama-3.1-405b", 405853388800},
+        {"mistral-7b", 7241732096},    {"mixtral-8x7b", 46702792704},  {"qwen2.5-7b", 7615616512},
+        {"qwen2.5-72b", 72706203648},  {"qwen3-30b-a3b", 30532122624}, {"qwen3-8b", 8190735360},
+        {"deepseek-v3", 671026419200}, {"gpt-oss-20b", 20914757184},   {"gpt-oss-120b", 116829156672},
+        {"gemma-3-27b", 27009346304},  {"opt-13b", 12853473280},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         preset(CASES[i].name);
@@ -64,8 +64,7 @@ static void configs__parameters__equal_the_checkpoints(void **state)
         uint64_t parameters;
         const char *config;
     } CASES[] = {
-        {"Qwen3-Next-80B-A3B without its prediction layer", 79674391296,
-         "{\"model_type\":\"qwen3_next\"}"},
+        {"Qwen3-Next-80B-A3B without its prediction layer", 79674391296, "{\"model_type\":\"qwen3_next\"}"},
         {"DeepSeek-V2-Lite", 15706484224,
          "{\"model_type\":\"deepseek_v2\",\"hidden_size\":2048,\"intermediate_size\":10944,\"kv_lora_rank\":512,\""
          "moe_intermediate_size\":1408,\"n_routed_experts\":64,\"n_shared_experts\":2,\"num_attention_heads\":16,\""
@@ -93,20 +92,14 @@ static void configs__parameters__equal_the_checkpoints(void **state)
         {"gemma2-27b", 27227128320,
          "{\"model_type\":\"gemma2\",\"hidden_size\":4608,\"intermediate_size\":36864,\"num_hidden_layers\":46,\"n"
          "um_attention_heads\":32,\"num_key_value_heads\":16,\"head_dim\":128,\"vocab_size\":256000}"},
-        {"gemma2-2b", 2614341888,
-         "{\"model_type\":\"gemma2\"}"},
-        {"gemma-7b", 8537680896,
-         "{\"model_type\":\"gemma\"}"},
-        {"phi3-mini", 3821079552,
-         "{\"model_type\":\"phi3\"}"},
-        {"Qwen1.5-MoE-A2.7B", 14315784192,
-         "{\"model_type\":\"qwen2_moe\"}"},
+        {"gemma2-2b", 2614341888, "{\"model_type\":\"gemma2\"}"},
+        {"gemma-7b", 8537680896, "{\"model_type\":\"gemma\"}"},
+        {"phi3-mini", 3821079552, "{\"model_type\":\"phi3\"}"},
+        {"Qwen1.5-MoE-A2.7B", 14315784192, "{\"model_type\":\"qwen2_moe\"}"},
         {"falcon-7b", 6921720704,
          "{\"model_type\":\"falcon\",\"hidden_size\":4544,\"new_decoder_architecture\":false,\"multi_query\":true}"},
-        {"gpt2", 124439808,
-         "{\"model_type\":\"gpt2\"}"},
-        {"neox-20b", 20554567680,
-         "{\"model_type\":\"gpt_neox\",\"vocab_size\":50432}"},
+        {"gpt2", 124439808, "{\"model_type\":\"gpt2\"}"},
+        {"neox-20b", 20554567680, "{\"model_type\":\"gpt_neox\",\"vocab_size\":50432}"},
         {"starcoder2-7b", 7173923840,
          "{\"model_type\":\"starcoder2\",\"hidden_size\":4608,\"intermediate_size\":18432,\"num_hidden_layers\":32"
          ",\"num_attention_heads\":36,\"num_key_value_heads\":4,\"vocab_size\":49152,\"sliding_window\":4096}"},
@@ -155,7 +148,8 @@ static void token_bytes__gqa__by_hand(void **state)
     check_u64_eq(model_token_bytes(&shape, ELEMENT_FP8, &WHOLE), 32 * 8 * 128 * 2);
     check_u64_eq(model_token_bytes(&shape, ELEMENT_FP8, &(struct model_part){.tp = 4, .pp = 1}), 32 * 2 * 128 * 2);
     /* Sixteen ranks share eight heads: each has one. */
-    check_u64_eq(model_token_bytes(&shape, ELEMENT_BF16, &(struct model_part){.tp = 16, .pp = 1}), 32 * 1 * 128 * 2 * 2);
+    check_u64_eq(model_token_bytes(&shape, ELEMENT_BF16, &(struct model_part){.tp = 16, .pp = 1}),
+                 32 * 1 * 128 * 2 * 2);
     /* NVFP4: 64 bytes of nibbles and 8 scales for a row of 128. */
     check_u64_eq(model_token_bytes(&shape, ELEMENT_NVFP4, &WHOLE), 32 * 8 * 2 * (64 + 8));
     /* A scale of 4 bytes for each token and head. */
@@ -231,8 +225,9 @@ static void layers__jamba__mamba_attention_and_experts(void **state)
 static void states__mamba2__heads_and_groups(void **state)
 {
     (void)state;
-    load("{\"model_type\":\"nemotron_h\",\"torch_dtype\":\"bfloat16\",\"num_hidden_layers\":4,\"hybrid_override_pattern\":\"M-M*\","
-         "\"hidden_size\":4480,\"intermediate_size\":15680,\"num_attention_heads\":40,\"mamba_num_heads\":128,\"mamba_head_dim\":80}");
+    load(
+        "{\"model_type\":\"nemotron_h\",\"torch_dtype\":\"bfloat16\",\"num_hidden_layers\":4,\"hybrid_override_pattern\":\"M-M*\","
+        "\"hidden_size\":4480,\"intermediate_size\":15680,\"num_attention_heads\":40,\"mamba_num_heads\":128,\"mamba_head_dim\":80}");
     const struct model_mixer *m = &shape.mixers[1];
     check_u64_eq(m->kind, MIXER_STATE);
     check_u64_eq(m->layers, 2);
@@ -248,9 +243,10 @@ static void states__mamba2__heads_and_groups(void **state)
 static void states__gated_delta__nested_config(void **state)
 {
     (void)state;
-    load("{\"model_type\":\"qwen3_5\",\"text_config\":{\"model_type\":\"qwen3_5_text\",\"dtype\":\"bfloat16\",\"num_hidden_layers\":64,"
-         "\"hidden_size\":5120,\"intermediate_size\":17408,\"num_attention_heads\":24,\"linear_num_value_heads\":48,"
-         "\"mamba_ssm_dtype\":\"float32\"},\"vision_config\":{}}");
+    load(
+        "{\"model_type\":\"qwen3_5\",\"text_config\":{\"model_type\":\"qwen3_5_text\",\"dtype\":\"bfloat16\",\"num_hidden_layers\":64,"
+        "\"hidden_size\":5120,\"intermediate_size\":17408,\"num_attention_heads\":24,\"linear_num_value_heads\":48,"
+        "\"mamba_ssm_dtype\":\"float32\"},\"vision_config\":{}}");
     check_u64_eq(shape.mixers[0].layers, 16);
     check_u64_eq(shape.mixers[1].layers, 48);
     check_u64_eq(model_layer_token_bytes(&shape.mixers[0], ELEMENT_BF16, 1), 4096);
@@ -263,9 +259,10 @@ static void states__gated_delta__nested_config(void **state)
 static void states__lightning__no_convolution(void **state)
 {
     (void)state;
-    load("{\"model_type\":\"minimax\",\"torch_dtype\":\"bfloat16\",\"num_hidden_layers\":8,\"hidden_size\":6144,\"head_dim\":128,"
-         "\"num_attention_heads\":64,\"num_local_experts\":32,\"intermediate_size\":9216,\"vocab_size\":200064,"
-         "\"attn_type_list\":[0,0,0,0,0,0,0,1]}");
+    load(
+        "{\"model_type\":\"minimax\",\"torch_dtype\":\"bfloat16\",\"num_hidden_layers\":8,\"hidden_size\":6144,\"head_dim\":128,"
+        "\"num_attention_heads\":64,\"num_local_experts\":32,\"intermediate_size\":9216,\"vocab_size\":200064,"
+        "\"attn_type_list\":[0,0,0,0,0,0,0,1]}");
     check_u64_eq(shape.mixers[1].layers, 7);
     check_u64_eq(model_state_bytes(&shape, &WHOLE), 7 * 64 * 128 * 128 * 2);
     check_u64_eq(model_layer_conv_bytes(&shape.mixers[1], 1), 0);
@@ -278,8 +275,9 @@ static void layers__both__falcon_h1_and_zamba2(void **state)
     load("{\"model_type\":\"falcon_h1\",\"num_hidden_layers\":3,\"torch_dtype\":\"bfloat16\"}");
     check_u64_eq(shape.mixers[0].layers, 3);
     check_u64_eq(shape.mixers[1].layers, 3);
-    load("{\"model_type\":\"zamba2\",\"num_hidden_layers\":12,\"hidden_size\":2560,\"num_attention_heads\":32,\"hybrid_layer_ids\":[5,11],"
-         "\"n_mamba_heads\":80,\"torch_dtype\":\"bfloat16\"}");
+    load(
+        "{\"model_type\":\"zamba2\",\"num_hidden_layers\":12,\"hidden_size\":2560,\"num_attention_heads\":32,\"hybrid_layer_ids\":[5,11],"
+        "\"n_mamba_heads\":80,\"torch_dtype\":\"bfloat16\"}");
     check_u64_eq(shape.mixers[0].layers, 2);
     check_u64_eq(shape.mixers[1].layers, 12);
     check_u64_eq(shape.mixers[0].key_dim, 160);
@@ -289,10 +287,11 @@ static void layers__both__falcon_h1_and_zamba2(void **state)
 static void layers__shared_cache__no_bytes(void **state)
 {
     (void)state;
-    load("{\"model_type\":\"gemma4\",\"text_config\":{\"model_type\":\"gemma4_text\",\"dtype\":\"bfloat16\",\"hidden_size\":1536,\"intermediate_size\":6144,"
-         "\"num_hidden_layers\":7,\"num_attention_heads\":8,\"num_key_value_heads\":1,\"head_dim\":256,\"global_head_dim\":512,\"vocab_size\":262144,"
-         "\"num_kv_shared_layers\":4,\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\","
-         "\"sliding_attention\",\"sliding_attention\",\"full_attention\"]}}");
+    load(
+        "{\"model_type\":\"gemma4\",\"text_config\":{\"model_type\":\"gemma4_text\",\"dtype\":\"bfloat16\",\"hidden_size\":1536,\"intermediate_size\":6144,"
+        "\"num_hidden_layers\":7,\"num_attention_heads\":8,\"num_key_value_heads\":1,\"head_dim\":256,\"global_head_dim\":512,\"vocab_size\":262144,"
+        "\"num_kv_shared_layers\":4,\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\","
+        "\"sliding_attention\",\"sliding_attention\",\"full_attention\"]}}");
     check_u64_eq(model_token_bytes(&shape, ELEMENT_BF16, &WHOLE), 2 * (256 * 2 * 2) + 1 * (512 * 2 * 2));
     check_u64_eq(shape.mixers[0].layers, 1);
     check_u64_eq(shape.mixers[1].layers, 2);
@@ -302,9 +301,10 @@ static void layers__shared_cache__no_bytes(void **state)
 static void layers__nemotron_words__mixer_or_mlp(void **state)
 {
     (void)state;
-    load("{\"model_type\":\"nemotron_h\",\"dtype\":\"bfloat16\",\"num_hidden_layers\":4,\"hidden_size\":2688,\"num_key_value_heads\":2,"
-         "\"mamba_num_heads\":64,\"mamba_ssm_cache_dtype\":\"float32\",\"n_routed_experts\":128,\"num_experts_per_tok\":6,\"n_shared_experts\":1,"
-         "\"moe_intermediate_size\":1856,\"moe_shared_expert_intermediate_size\":3712,\"layers_block_type\":[\"mamba\",\"moe\",\"attention\",\"mlp\"]}");
+    load(
+        "{\"model_type\":\"nemotron_h\",\"dtype\":\"bfloat16\",\"num_hidden_layers\":4,\"hidden_size\":2688,\"num_key_value_heads\":2,"
+        "\"mamba_num_heads\":64,\"mamba_ssm_cache_dtype\":\"float32\",\"n_routed_experts\":128,\"num_experts_per_tok\":6,\"n_shared_experts\":1,"
+        "\"moe_intermediate_size\":1856,\"moe_shared_expert_intermediate_size\":3712,\"layers_block_type\":[\"mamba\",\"moe\",\"attention\",\"mlp\"]}");
     struct model_parameters p;
     model_parameters(&shape, &WHOLE, &p);
     check_u64_eq(p.experts, 128ull * 2 * 2688 * 1856); /* not gated: two matrices */
@@ -317,8 +317,9 @@ static void layers__nemotron_words__mixer_or_mlp(void **state)
 static void parse__lists__largest_and_said(void **state)
 {
     (void)state;
-    load("{\"model_type\":\"minimax_text_01\",\"vocab_size\":97,\"hidden_size\":32,\"intermediate_size\":[16,24],\"num_hidden_layers\":2,"
-         "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,\"attn_type_list\":[0,1],\"shared_intermediate_size\":[0],\"dtype\":\"bfloat16\"}");
+    load(
+        "{\"model_type\":\"minimax_text_01\",\"vocab_size\":97,\"hidden_size\":32,\"intermediate_size\":[16,24],\"num_hidden_layers\":2,"
+        "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,\"attn_type_list\":[0,1],\"shared_intermediate_size\":[0],\"dtype\":\"bfloat16\"}");
     check_u64_eq(shape.intermediate, 24);
     check_str_eq(shape.note, "intermediate_size differs by layer: the largest is counted");
 }
@@ -335,18 +336,23 @@ static void quantization__forms__understood_or_said(void **state)
         {"{\"quant_method\":\"fp8\"}", true, ELEMENT_FP8},
         {"{\"quant_method\":\"awq\",\"bits\":4}", true, ELEMENT_INT4},
         {"{\"quant_method\":\"gptq\",\"bits\":8}", true, ELEMENT_INT8},
-        {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"NVFP4\",\"kv_cache_quant_algo\":\"FP8\"}", true, ELEMENT_NVFP4},
+        {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"NVFP4\",\"kv_cache_quant_algo\":\"FP8\"}", true,
+         ELEMENT_NVFP4},
         {"{\"producer\":{\"name\":\"modelopt\"},\"quant_algo\":\"FP8\"}", true, ELEMENT_FP8},
         {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"MIXED_PRECISION\"}", false, ELEMENT_BF16},
-        {"{\"quant_method\":\"compressed-tensors\",\"config_groups\":{\"group_0\":{\"weights\":{\"num_bits\":8,\"type\":\"float\"}}}}", true, ELEMENT_FP8},
-        {"{\"quant_method\":\"compressed-tensors\",\"config_groups\":{\"group_0\":{\"weights\":{\"num_bits\":4,\"type\":\"int\"}}}}", true, ELEMENT_INT4},
+        {"{\"quant_method\":\"compressed-tensors\",\"config_groups\":{\"group_0\":{\"weights\":{\"num_bits\":8,\"type\":\"float\"}}}}",
+         true, ELEMENT_FP8},
+        {"{\"quant_method\":\"compressed-tensors\",\"config_groups\":{\"group_0\":{\"weights\":{\"num_bits\":4,\"type\":\"int\"}}}}",
+         true, ELEMENT_INT4},
         {"{\"quant_method\":\"compressed-tensors\",\"config_groups\":7}", false, ELEMENT_BF16},
         {"{\"quant_method\":5}", false, ELEMENT_BF16},
         {"{}", false, ELEMENT_BF16},
     };
     char text[512];
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
-        snprintf(text, sizeof text, "{\"model_type\":\"llama\",\"torch_dtype\":\"bfloat16\",\"quantization_config\":%s}", CASES[i].config);
+        snprintf(text, sizeof text,
+                 "{\"model_type\":\"llama\",\"torch_dtype\":\"bfloat16\",\"quantization_config\":%s}",
+                 CASES[i].config);
         load(text);
         assert_int_equal(shape.quantized, CASES[i].known);
         check_u64_eq(model_checkpoint_type(&shape), CASES[i].type);
@@ -407,7 +413,8 @@ static void parse__bad__one_line_with_the_field(void **state)
         {"{}", "num_hidden_layers: not found"},
         {"{\"model_type\":\"llama\",\"num_hidden_layers\":-1}", "num_hidden_layers: found -1"},
         {"{\"model_type\":\"llama\",\"num_hidden_layers\":1e99}", "num_hidden_layers: found 1e99"},
-        {"{\"model_type\":\"llama\",\"num_hidden_layers\":9223372036854775807}", "num_hidden_layers: found 9223372036854775807"},
+        {"{\"model_type\":\"llama\",\"num_hidden_layers\":9223372036854775807}",
+         "num_hidden_layers: found 9223372036854775807"},
         {"{\"model_type\":\"llama\",\"num_hidden_layers\":0}", "num_hidden_layers: found 0"},
         {"{\"model_type\":\"llama\",\"hidden_size\":\"big\"}", "hidden_size: found \"big\""},
         {"{\"model_type\":\"llama\",\"num_attention_heads\":0}", "num_attention_heads: found 0"},
@@ -418,8 +425,10 @@ static void parse__bad__one_line_with_the_field(void **state)
         {"{\"model_type\":\"llama\",\"model_type\":\"llama\"}", "duplicate"},
         {"{\"model_type\":\"mixtral\",\"num_experts_per_tok\":9}", "num_experts_per_tok: found 9"},
         {"{\"model_type\":\"mixtral\",\"num_local_experts\":1048576,\"intermediate_size\":16777216,\"hidden_size\":16777216,"
-         "\"num_hidden_layers\":4096}", "2^58 parameters"},
-        {"{\"model_type\":\"llama\",\"num_attention_heads\":1048576,\"head_dim\":16777216,\"num_hidden_layers\":4096}", "2^40 bytes"},
+         "\"num_hidden_layers\":4096}",
+         "2^58 parameters"},
+        {"{\"model_type\":\"llama\",\"num_attention_heads\":1048576,\"head_dim\":16777216,\"num_hidden_layers\":4096}",
+         "2^40 bytes"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         struct err err = {0};
@@ -432,8 +441,9 @@ static void parse__bad__one_line_with_the_field(void **state)
 static void parse__unknown_type__read_like_llama_and_said(void **state)
 {
     (void)state;
-    load("{\"model_type\":\"brandnew\",\"num_hidden_layers\":2,\"hidden_size\":64,\"num_attention_heads\":4,\"intermediate_size\":128,"
-         "\"vocab_size\":100,\"torch_dtype\":\"float16\"}");
+    load(
+        "{\"model_type\":\"brandnew\",\"num_hidden_layers\":2,\"hidden_size\":64,\"num_attention_heads\":4,\"intermediate_size\":128,"
+        "\"vocab_size\":100,\"torch_dtype\":\"float16\"}");
     check_str_has(shape.note, "'brandnew' is not known");
     check_u64_eq(model_token_bytes(&shape, ELEMENT_FP16, &WHOLE), 2 * 4 * 16 * 2 * 2);
 }
@@ -442,8 +452,9 @@ static void parse__unknown_type__read_like_llama_and_said(void **state)
 static void huge__ten_trillion__counted(void **state)
 {
     (void)state;
-    load("{\"model_type\":\"mixtral\",\"hidden_size\":16384,\"intermediate_size\":65536,\"num_hidden_layers\":128,\"num_attention_heads\":128,"
-         "\"num_local_experts\":64,\"vocab_size\":256000,\"torch_dtype\":\"bfloat16\"}");
+    load(
+        "{\"model_type\":\"mixtral\",\"hidden_size\":16384,\"intermediate_size\":65536,\"num_hidden_layers\":128,\"num_attention_heads\":128,"
+        "\"num_local_experts\":64,\"vocab_size\":256000,\"torch_dtype\":\"bfloat16\"}");
     uint64_t experts = 128ull * 64 * 3 * 16384 * 65536;
     struct model_parameters p;
     model_parameters(&shape, &WHOLE, &p);

@@ -14,8 +14,9 @@ static struct plan_case c;
 
 static uint64_t sheet_sum(const struct plan_stage *s)
 {
-    return s->non_torch.bytes + s->weights.bytes - s->offload.bytes + s->residue.bytes + s->states_bytes + s->activation.bytes +
-           s->graphs.bytes + s->pool_bytes + s->remainder_bytes + s->page_rounding_bytes + s->outside_bytes - s->overcommitted_bytes;
+    return s->non_torch.bytes + s->weights.bytes - s->offload.bytes + s->residue.bytes + s->states_bytes +
+           s->activation.bytes + s->graphs.bytes + s->pool_bytes + s->remainder_bytes + s->page_rounding_bytes +
+           s->outside_bytes - s->overcommitted_bytes;
 }
 
 static void sheet__every_model_gpu_engine__adds_up(void **state)
@@ -25,10 +26,13 @@ static void sheet__every_model_gpu_engine__adds_up(void **state)
     for (size_t m = 0; m < model_preset_count(); m++)
         for (size_t g = 0; g < gpu_count(); g++)
             for (size_t e = 0; e < plan_engine_count(); e++) {
-                snprintf(text, sizeof text, "--model %s --gpu %s --engine %s --loader-residue 1GB --cpu-offload-memory 1GB --pipeline-parallel-size 3",
-                         model_preset_at(m)->name, gpu_at(g)->name, plan_engine_at(e)->name);
+                snprintf(
+                    text, sizeof text,
+                    "--model %s --gpu %s --engine %s --loader-residue 1GB --cpu-offload-memory 1GB --pipeline-parallel-size 3",
+                    model_preset_at(m)->name, gpu_at(g)->name, plan_engine_at(e)->name);
                 plan_case_make(&c, text);
-                for (uint32_t s = 0; s < c.plan.stage_count; s++) check_u64_eq(sheet_sum(&c.plan.stages[s]), c.plan.gpu_memory);
+                for (uint32_t s = 0; s < c.plan.stage_count; s++)
+                    check_u64_eq(sheet_sum(&c.plan.stages[s]), c.plan.gpu_memory);
                 assert_true(c.plan.verdict[0] != '\0');
                 plan_case_release(&c);
             }
@@ -38,8 +42,9 @@ static void sheet__every_model_gpu_engine__adds_up(void **state)
 static void budget__vllm__share_of_total(void **state)
 {
     (void)state;
-    plan_case_make(&c, LLAMA "--gpu-memory 20GiB --gpu-memory-utilization 0.5 --non-torch-memory 1GiB --weights-memory 2GiB "
-                             "--activation-memory 3GiB --loader-residue 512MiB");
+    plan_case_make(&c, LLAMA
+                   "--gpu-memory 20GiB --gpu-memory-utilization 0.5 --non-torch-memory 1GiB --weights-memory 2GiB "
+                   "--activation-memory 3GiB --loader-residue 512MiB");
     check_u64_eq(c.stage->available_bytes, 3 * GIB + GIB / 2);
     check_u64_eq(c.plan.num_blocks, 1792);
     check_u64_eq(c.plan.usable_blocks, 1791);
@@ -64,7 +69,8 @@ static void budget__graphs__inside_or_outside(void **state)
     };
     char text[256];
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
-        snprintf(text, sizeof text, LLAMA "--gpu-memory 20GiB --gpu-memory-utilization 0.5 --cuda-graph-memory 1GiB %s", CASES[i].rest);
+        snprintf(text, sizeof text,
+                 LLAMA "--gpu-memory 20GiB --gpu-memory-utilization 0.5 --cuda-graph-memory 1GiB %s", CASES[i].rest);
         plan_case_make(&c, text);
         check_u64_eq(c.stage->available_bytes, CASES[i].available);
         plan_case_release(&c);
@@ -75,14 +81,18 @@ static void budget__graphs__inside_or_outside(void **state)
 static void budget__sglang_and_tensorrt__shares_of_free(void **state)
 {
     (void)state;
-    plan_case_make(&c, LLAMA "--engine sglang --gpu-memory 20GiB --gpu-memory-utilization 0.5 --non-torch-memory 2GiB --weights-memory 4GiB "
-                             "--activation-memory 2GiB");
+    plan_case_make(
+        &c, LLAMA
+        "--engine sglang --gpu-memory 20GiB --gpu-memory-utilization 0.5 --non-torch-memory 2GiB --weights-memory 4GiB "
+        "--activation-memory 2GiB");
     check_u64_eq(c.stage->available_bytes, 5 * GIB);
     check_u64_eq(c.stage->block_bytes, 131072); /* pages of one token */
     check_u64_eq(c.plan.kv_tokens, 40960);
     plan_case_release(&c);
-    plan_case_make(&c, LLAMA "--engine tensorrt-llm --gpu-memory 20GiB --gpu-memory-utilization 0.5 --non-torch-memory 2GiB --weights-memory 4GiB "
-                             "--activation-memory 2GiB --block-size 64");
+    plan_case_make(
+        &c, LLAMA
+        "--engine tensorrt-llm --gpu-memory 20GiB --gpu-memory-utilization 0.5 --non-torch-memory 2GiB --weights-memory 4GiB "
+        "--activation-memory 2GiB --block-size 64");
     check_u64_eq(c.stage->available_bytes, 6 * GIB);
     check_u64_eq(c.plan.num_blocks, 768);
     plan_case_release(&c);
@@ -154,7 +164,9 @@ static void ranks__pipeline__fewest_blocks_bind(void **state)
 static void ranks__expert_parallel__whole_experts(void **state)
 {
     (void)state;
-    plan_case_make(&c, "--model deepseek-v3 --gpu h200 --tensor-parallel-size 8 --data-parallel-size 4 --enable-expert-parallel");
+    plan_case_make(
+        &c,
+        "--model deepseek-v3 --gpu h200 --tensor-parallel-size 8 --data-parallel-size 4 --enable-expert-parallel");
     uint64_t with = c.stage->weights.bytes;
     plan_case_release(&c);
     plan_case_make(&c, "--model deepseek-v3 --gpu h200 --tensor-parallel-size 8");
@@ -218,7 +230,8 @@ static void hybrid__group_size__rarest_or_close(void **state)
     check_u64_eq(c.stage->groups[1].count, 1);
     check_u64_eq(c.stage->block_bytes, 12 * 16 * 256);
     plan_case_release(&c);
-    plan_case_make(&c, "--layer-groups full:8,sliding:11:window=128 --num-kv-heads 1 --head-dim 64 --engine vllm-0.20");
+    plan_case_make(&c,
+                   "--layer-groups full:8,sliding:11:window=128 --num-kv-heads 1 --head-dim 64 --engine vllm-0.20");
     check_u64_eq(c.stage->groups[1].count, 2);
     plan_case_release(&c);
 }
@@ -228,7 +241,9 @@ static void serve__inverse__smallest_and_largest(void **state)
     (void)state;
     struct plan_serve v;
     /* 4 x 1,024 tokens = 256 blocks of 2 MiB and the null block: 514 MiB of 10 GiB = 5.02 %, rounded up; plus 1 GiB of weights. */
-    plan_case_make(&c, LLAMA "--gpu-memory 10GiB --gpu-memory-utilization 0.9 --weights-memory 1GiB --num-requests 4 --request-tokens 1024");
+    plan_case_make(
+        &c, LLAMA
+        "--gpu-memory 10GiB --gpu-memory-utilization 0.9 --weights-memory 1GiB --num-requests 4 --request-tokens 1024");
     plan_serve(&v, &c.input);
     check_u64_eq(v.blocks, 257);
     assert_true(v.fits);
@@ -255,8 +270,10 @@ static void serve__utilization__is_the_smallest(void **state)
     for (size_t m = 0; m < model_preset_count(); m++)
         for (size_t e = 0; e < sizeof ENGINES / sizeof ENGINES[0]; e++) {
             struct plan_serve v, other;
-            snprintf(text, sizeof text, "--model %s --gpu h200 --engine %s --block-size 16 --num-requests 7 --request-tokens 1500 --pipeline-parallel-size 2",
-                     model_preset_at(m)->name, ENGINES[e]);
+            snprintf(
+                text, sizeof text,
+                "--model %s --gpu h200 --engine %s --block-size 16 --num-requests 7 --request-tokens 1500 --pipeline-parallel-size 2",
+                model_preset_at(m)->name, ENGINES[e]);
             plan_case_make(&c, text);
             plan_serve(&v, &c.input);
             if (v.utilization > 0) {
@@ -300,19 +317,25 @@ static void huge__lengths_and_devices__right_or_refused(void **state)
     check_u64_eq(c.plan.required_bytes, 13107200000000);
     check_str_has(c.plan.verdict, "refuses: 100000000 > 8192");
     plan_case_release(&c);
-    plan_case_make(&c, "--num-layers 4096 --num-kv-heads 1024 --head-dim 16384 --max-model-len 8000000000 --num-gpu-blocks-override 4000000000");
+    plan_case_make(
+        &c,
+        "--num-layers 4096 --num-kv-heads 1024 --head-dim 16384 --max-model-len 8000000000 --num-gpu-blocks-override 4000000000");
     check_u64_eq(c.stage->token_bytes, 4096ull * 1024 * 16384 * 2 * 2);
     assert_true(c.plan.required_bytes > 1ull << 60);
     plan_case_release(&c);
-    plan_case_make(&c, LLAMA "--gpu-memory 1PiB --gpu-memory-utilization 1 --max-model-len 8000000000 --num-requests 4000000000");
+    plan_case_make(
+        &c,
+        LLAMA "--gpu-memory 1PiB --gpu-memory-utilization 1 --max-model-len 8000000000 --num-requests 4000000000");
     struct plan_serve v;
     plan_serve(&v, &c.input);
     assert_false(v.fits);
     check_u64_eq(v.upper_bytes, PLAN_UNKNOWN);
     plan_case_release(&c);
     check_str_has(plan_case_refused("--num-layers 5000 --num-kv-heads 1 --head-dim 1"), "--num-layers: found '5000'");
-    check_str_has(plan_case_refused("--num-layers 4096 --num-kv-heads 1048576 --head-dim 16777216"), "more than 2^40 bytes");
-    check_str_has(plan_case_refused("--model llama-3-8b --pipeline-parallel-size 33"), "33 stages, more than the 32 layers");
+    check_str_has(plan_case_refused("--num-layers 4096 --num-kv-heads 1048576 --head-dim 16777216"),
+                  "more than 2^40 bytes");
+    check_str_has(plan_case_refused("--model llama-3-8b --pipeline-parallel-size 33"),
+                  "33 stages, more than the 32 layers");
 }
 
 static void input__bad__says_what_is_expected(void **state)
@@ -323,7 +346,8 @@ static void input__bad__says_what_is_expected(void **state)
     check_str_has(plan_case_refused("--gpu x100 --model llama-3-8b"), "--gpu: found 'x100'");
     check_str_has(plan_case_refused("--engine x"), "--engine: found 'x'");
     check_str_has(plan_case_refused(LLAMA "--quantization fp9"), "--quantization: found 'fp9'");
-    check_str_has(plan_case_refused("--num-layers 2 --num-kv-heads 1 --head-dim 64 --kv-cache-dtype int4"), "--kv-cache-dtype: found 'int4'");
+    check_str_has(plan_case_refused("--num-layers 2 --num-kv-heads 1 --head-dim 64 --kv-cache-dtype int4"),
+                  "--kv-cache-dtype: found 'int4'");
     check_str_has(plan_case_refused("--model llama-3-8b --kv-cache-dtype fp8_ds_mla"), "for latent attention");
     check_str_has(plan_case_refused("--layer-groups half:2"), "expected KIND:LAYERS");
     check_str_has(plan_case_refused("--layer-groups full:0"), "expected KIND:LAYERS");
@@ -341,37 +365,58 @@ static void findings__each__appears_and_not(void **state)
     static const struct {
         const char *id, *with, *without;
     } CASES[] = {
-        {"cache-16-bit", "--model llama-3-8b --quantization fp8", "--model llama-3-8b --quantization fp8 --kv-cache-dtype fp8"},
-        {"type-needs-gpu", "--model llama-3-8b --gpu a100-80gb --kv-cache-dtype fp8", "--model llama-3-8b --gpu l4 --kv-cache-dtype fp8"},
+        {"cache-16-bit", "--model llama-3-8b --quantization fp8",
+         "--model llama-3-8b --quantization fp8 --kv-cache-dtype fp8"},
+        {"type-needs-gpu", "--model llama-3-8b --gpu a100-80gb --kv-cache-dtype fp8",
+         "--model llama-3-8b --gpu l4 --kv-cache-dtype fp8"},
         {"type-needs-gpu", "--model llama-3-8b --gpu h100-sxm --quantization nvfp4", "--model llama-3-8b --gpu t4"},
         {"bf16-needs-gpu", "--model llama-3-8b --gpu t4", "--model llama-3-8b --gpu t4 --dtype half"},
-        {"block-kernels", "--model llama-3-8b --block-size 64 --engine vllm-v0", "--model llama-3-8b --block-size 64 --engine vllm-0.20"},
-        {"device-overcommitted", "--model llama-3-8b --gpu rtx-3090 --engine vllm-0.20 --gpu-memory-utilization 0.99 --cuda-graph-memory 1GiB",
+        {"block-kernels", "--model llama-3-8b --block-size 64 --engine vllm-v0",
+         "--model llama-3-8b --block-size 64 --engine vllm-0.20"},
+        {"device-overcommitted",
+         "--model llama-3-8b --gpu rtx-3090 --engine vllm-0.20 --gpu-memory-utilization 0.99 --cuda-graph-memory 1GiB",
          "--model llama-3-8b --gpu rtx-3090 --engine vllm --gpu-memory-utilization 0.99 --cuda-graph-memory 1GiB"},
-        {"free-at-start", "--model llama-3-8b --gpu rtx-3090 --gpu-memory-utilization 0.99", "--model llama-3-8b --gpu rtx-3090 --gpu-memory-utilization 0.9"},
-        {"utilization-high", "--model llama-3-8b --gpu h200 --gpu-memory-utilization 0.999", "--model llama-3-8b --gpu h200 --gpu-memory-utilization 0.98"},
-        {"length-refuses", "--model llama-3.1-8b --gpu rtx-3090", "--model llama-3.1-8b --gpu rtx-3090 --max-model-len 8k"},
+        {"free-at-start", "--model llama-3-8b --gpu rtx-3090 --gpu-memory-utilization 0.99",
+         "--model llama-3-8b --gpu rtx-3090 --gpu-memory-utilization 0.9"},
+        {"utilization-high", "--model llama-3-8b --gpu h200 --gpu-memory-utilization 0.999",
+         "--model llama-3-8b --gpu h200 --gpu-memory-utilization 0.98"},
+        {"length-refuses", "--model llama-3.1-8b --gpu rtx-3090",
+         "--model llama-3.1-8b --gpu rtx-3090 --max-model-len 8k"},
         {"length-beyond-model", "--model llama-3-8b --max-model-len 16k", "--model llama-3.1-8b --max-model-len 16k"},
-        {"length-wastes", "--model llama-3-8b --gpu h100-sxm --max-model-len 1024 --max-num-seqs 1", "--model llama-3-8b --gpu h100-sxm --max-model-len 8k"},
+        {"length-wastes", "--model llama-3-8b --gpu h100-sxm --max-model-len 1024 --max-num-seqs 1",
+         "--model llama-3-8b --gpu h100-sxm --max-model-len 8k"},
         {"block-kernels", "--model llama-3-8b --block-size 24", "--model llama-3-8b --block-size 32"},
-        {"block-kernels", "--model llama-3-8b --block-size 12 --engine tensorrt-llm", "--model llama-3-8b --block-size 7 --engine sglang"},
+        {"block-kernels", "--model llama-3-8b --block-size 12 --engine tensorrt-llm",
+         "--model llama-3-8b --block-size 7 --engine sglang"},
         {"block-latent", "--model deepseek-v3 --block-size 16", "--model deepseek-v3 --block-size 64"},
-        {"block-sharing", "--model llama-3-8b --block-size 128", "--model llama-3-8b --block-size 128 --no-enable-prefix-caching"},
+        {"block-sharing", "--model llama-3-8b --block-size 128",
+         "--model llama-3-8b --block-size 128 --no-enable-prefix-caching"},
         {"caching-off", "--model llama-3-8b --no-enable-prefix-caching", "--model llama-3-8b"},
-        {"caching-off", "--model llama-3-8b --no-enable-prefix-caching --trace gen:requests=50,prefix-groups=1,prefix-tokens=64,prompt-tokens=100,output-tokens=20,content=tokens", "--model llama-3-8b --no-enable-prefix-caching --trace gen:requests=50,prompt-tokens=100,output-tokens=20,content=tokens"},
-        {"length-unused", "--model llama-3-8b --max-model-len 4k --trace gen:requests=50,prompt-tokens=100,output-tokens=20,content=tokens", "--model llama-3-8b --max-model-len 200 --trace gen:requests=50,prefix-groups=1,prefix-tokens=64,prompt-tokens=100,output-tokens=20,content=tokens"},
-        {"length-cuts", "--model llama-3-8b --max-model-len 110 --trace gen:requests=50,prompt-tokens=100,output-tokens=20,content=tokens", "--model llama-3-8b --max-model-len 300 --trace gen:requests=50,prefix-groups=1,prefix-tokens=64,prompt-tokens=100,output-tokens=20,content=tokens"},
+        {"caching-off",
+         "--model llama-3-8b --no-enable-prefix-caching --trace gen:requests=50,prefix-groups=1,prefix-tokens=64,prompt-tokens=100,output-tokens=20,content=tokens",
+         "--model llama-3-8b --no-enable-prefix-caching --trace gen:requests=50,prompt-tokens=100,output-tokens=20,content=tokens"},
+        {"length-unused",
+         "--model llama-3-8b --max-model-len 4k --trace gen:requests=50,prompt-tokens=100,output-tokens=20,content=tokens",
+         "--model llama-3-8b --max-model-len 200 --trace gen:requests=50,prefix-groups=1,prefix-tokens=64,prompt-tokens=100,output-tokens=20,content=tokens"},
+        {"length-cuts",
+         "--model llama-3-8b --max-model-len 110 --trace gen:requests=50,prompt-tokens=100,output-tokens=20,content=tokens",
+         "--model llama-3-8b --max-model-len 300 --trace gen:requests=50,prefix-groups=1,prefix-tokens=64,prompt-tokens=100,output-tokens=20,content=tokens"},
         {"sleep-mode", "--model llama-3-8b --enable-sleep-mode", "--model llama-3-8b"},
-        {"loader-residue", "--model llama-3-8b --gpu h100-sxm --quantization fp8 --loader-residue 8GB", "--model llama-3-8b --gpu h100-sxm --quantization fp8"},
-        {"online-quantization", "--model llama-3-70b --gpu h100-sxm --quantization fp8", "--model deepseek-v3 --gpu h100-sxm"},
-        {"heads-replicated", "--model llama-3-8b --tensor-parallel-size 16", "--model llama-3-8b --tensor-parallel-size 8"},
-        {"activation-large", "--model llama-3-8b --gpu rtx-3090 --activation-memory 5GiB", "--model llama-3-8b --gpu rtx-3090 --activation-memory 1GiB"},
+        {"loader-residue", "--model llama-3-8b --gpu h100-sxm --quantization fp8 --loader-residue 8GB",
+         "--model llama-3-8b --gpu h100-sxm --quantization fp8"},
+        {"online-quantization", "--model llama-3-70b --gpu h100-sxm --quantization fp8",
+         "--model deepseek-v3 --gpu h100-sxm"},
+        {"heads-replicated", "--model llama-3-8b --tensor-parallel-size 16",
+         "--model llama-3-8b --tensor-parallel-size 8"},
+        {"activation-large", "--model llama-3-8b --gpu rtx-3090 --activation-memory 5GiB",
+         "--model llama-3-8b --gpu rtx-3090 --activation-memory 1GiB"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         plan_case_make(&c, CASES[i].with);
         if (!plan_case_finds(&c, CASES[i].id)) fail_msg("%s is missing: %s", CASES[i].id, CASES[i].with);
         for (uint32_t f = 0; f < c.findings.count; f++) {
-            assert_true(c.findings.items[f].found[0] && c.findings.items[f].arithmetic[0] && c.findings.items[f].change[0]);
+            assert_true(c.findings.items[f].found[0] && c.findings.items[f].arithmetic[0] &&
+                        c.findings.items[f].change[0]);
             if (f > 0) assert_true(c.findings.items[f - 1].severity <= c.findings.items[f].severity);
         }
         plan_case_release(&c);
@@ -385,12 +430,17 @@ static void findings__each__appears_and_not(void **state)
 static void findings__overcommitted__advice_is_enough(void **state)
 {
     (void)state;
-    plan_case_make(&c, "--model llama-3-8b --gpu rtx-3090 --engine vllm-0.20 --gpu-memory-utilization 0.99 --cuda-graph-memory 1GiB");
+    plan_case_make(
+        &c,
+        "--model llama-3-8b --gpu rtx-3090 --engine vllm-0.20 --gpu-memory-utilization 0.99 --cuda-graph-memory 1GiB");
     double less;
     assert_int_equal(sscanf(c.findings.items[0].change, "lower --gpu-memory-utilization by %lf", &less), 1);
     plan_case_release(&c);
     char text[256];
-    snprintf(text, sizeof text, "--model llama-3-8b --gpu rtx-3090 --engine vllm-0.20 --gpu-memory-utilization %.3f --cuda-graph-memory 1GiB", 0.99 - less);
+    snprintf(
+        text, sizeof text,
+        "--model llama-3-8b --gpu rtx-3090 --engine vllm-0.20 --gpu-memory-utilization %.3f --cuda-graph-memory 1GiB",
+        0.99 - less);
     plan_case_make(&c, text);
     assert_false(plan_case_finds(&c, "device-overcommitted"));
     plan_case_release(&c);

@@ -71,9 +71,10 @@ static void split__as_a_shell__words(void **state)
 static void vllm__flags__become_options(void **state)
 {
     (void)state;
-    struct optset *set = read_for(FOR_PLAN, "vllm serve meta-llama/Meta-Llama-3-70B --quantization fp8 --kv_cache_dtype=fp8 -tp 4 \\\n"
-                                            " --gpu-memory-utilization 0.95 --block-size 32 --enable-sleep-mode --swap-space 8 "
-                                            "--max-model-len 32k --no-enable-prefix-caching --port 8000 --frobnicate 3 --bare --last");
+    struct optset *set =
+        read_for(FOR_PLAN, "vllm serve meta-llama/Meta-Llama-3-70B --quantization fp8 --kv_cache_dtype=fp8 -tp 4 \\\n"
+                           " --gpu-memory-utilization 0.95 --block-size 32 --enable-sleep-mode --swap-space 8 "
+                           "--max-model-len 32k --no-enable-prefix-caching --port 8000 --frobnicate 3 --bare --last");
     check_str_eq(optset_text(set, "model"), "meta-llama/Meta-Llama-3-70B");
     check_str_eq(optset_text(set, "quantization"), "fp8");
     check_str_eq(optset_text(set, "kv-cache-dtype"), "fp8");
@@ -129,8 +130,10 @@ static void wrapped__python_docker_variables__found(void **state)
 static void sglang_and_tensorrt__own_names(void **state)
 {
     (void)state;
-    struct optset *set = read_for(FOR_PLAN, "python -m sglang.launch_server --model-path m --tp 8 --mem-fraction-static 0.85 --page-size 64 "
-                                            "--context-length 65536 --chunked-prefill-size 4096 --max-running-requests 32 --disable-radix-cache");
+    struct optset *set = read_for(
+        FOR_PLAN,
+        "python -m sglang.launch_server --model-path m --tp 8 --mem-fraction-static 0.85 --page-size 64 "
+        "--context-length 65536 --chunked-prefill-size 4096 --max-running-requests 32 --disable-radix-cache");
     check_str_eq(optset_text(set, "engine"), "sglang");
     check_str_eq(optset_text(set, "tensor-parallel-size"), "8");
     check_str_eq(optset_text(set, "gpu-memory-utilization"), "0.85");
@@ -138,7 +141,9 @@ static void sglang_and_tensorrt__own_names(void **state)
     check_str_eq(optset_text(set, "max-model-len"), "65536");
     check_str_eq(optset_text(set, "enable-prefix-caching"), "no");
     optset_destroy(set);
-    set = read_for(FOR_PLAN, "trtllm-serve m --tp_size 2 --kv_cache_free_gpu_memory_fraction 0.8 --max_batch_size 16 --max_seq_len 4096");
+    set = read_for(
+        FOR_PLAN,
+        "trtllm-serve m --tp_size 2 --kv_cache_free_gpu_memory_fraction 0.8 --max_batch_size 16 --max_seq_len 4096");
     check_str_eq(optset_text(set, "engine"), "tensorrt-llm");
     check_str_eq(optset_text(set, "gpu-memory-utilization"), "0.8");
     check_str_eq(optset_text(set, "max-num-seqs"), "16");
@@ -151,7 +156,10 @@ static void values__auto_and_given__are_left(void **state)
     struct err err = {0};
     struct optset *set = optset_create(FOR_PLAN, false);
     assert_int_equal(optset_put(set, "block-size", "64", &err), 0);
-    assert_int_equal(optset_put(set, "command", "vllm serve m --block-size 32 --max-model-len auto --max-num-batched-tokens -1", &err), 0);
+    assert_int_equal(optset_put(set, "command",
+                                "vllm serve m --block-size 32 --max-model-len auto --max-num-batched-tokens -1",
+                                &err),
+                     0);
     assert_int_equal(serving_command_read(set, &notes, &err), 0);
     check_str_eq(optset_text(set, "block-size"), "64"); /* the command line wins */
     assert_false(optset_given(set, "max-model-len"));
