@@ -110,13 +110,14 @@ void accounting_set(struct accounting *a, uint64_t running_seqs, bool saturated,
     bytes[STATE_ROUNDING] = facts.rounding_bytes;
     uint64_t not_live = bytes[STATE_RESERVED] + bytes[STATE_INTERNAL] + bytes[STATE_DEAD] +
                         bytes[STATE_ROUNDING];
+    not_live += a->lent_bytes;
     assert(not_live <= facts.held_bytes);
     bytes[STATE_LIVE] = facts.held_bytes - not_live;
     bytes[STATE_CACHED] = facts.cached_bytes;
     bytes[STATE_CACHED_PINNED] = facts.pinned_bytes;
     bytes[STATE_STRANDED] = stranded_bytes(a, probe, facts.free_bytes);
     bytes[STATE_FREE] = facts.free_bytes - bytes[STATE_STRANDED];
-    bytes[STATE_OVERHEAD] = facts.overhead_bytes;
+    bytes[STATE_OVERHEAD] = facts.overhead_bytes + a->lent_bytes;
     uint64_t sum = 0;
     for (int s = 0; s < STATE_COUNT; s++) sum += bytes[s];
     assert(sum == a->pool_bytes);
@@ -128,8 +129,8 @@ void accounting_set(struct accounting *a, uint64_t running_seqs, bool saturated,
         a->now.one_obtainable_bytes = kv_obtainable(a->policy, &one) * a->policy->unit_bytes;
         a->layout_changed = false;
     }
-    a->now.referenced_bytes = facts.referenced_bytes;
-    a->now.held_bytes = facts.held_bytes;
+    a->now.referenced_bytes = facts.referenced_bytes - a->lent_bytes;
+    a->now.held_bytes = facts.held_bytes - a->lent_bytes;
     a->now.head_refused_though_free = false; /* until the caller says so */
     a->now.running_seqs = running_seqs;
     if (running_seqs > a->running_seqs_max) a->running_seqs_max = running_seqs;
@@ -171,7 +172,7 @@ struct running_use accounting_running_use(const struct accounting *a)
     uint64_t internal =
         (a->internal_tokens + all_dead_tokens(a, &facts)) * a->bytes_per_token + facts.rounding_bytes;
     return (struct running_use){
-        .live_bytes = facts.held_bytes - reserved - internal,
+        .live_bytes = facts.held_bytes - reserved - internal - a->lent_bytes,
         .reserved_bytes = reserved,
         .internal_bytes = internal,
     };

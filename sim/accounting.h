@@ -63,6 +63,7 @@ struct accounting {
     struct kv_policy *policy;
     uint64_t pool_bytes, bytes_per_token, window_tokens;
     uint64_t reserved_tokens, internal_tokens, dead_tokens; /* sums over accounts */
+    uint64_t lent_bytes; /* of the held ones: to the device's activations (sim/edge.h); a part of overhead */
     struct levels now;
     uint64_t time; /* up to which the integrals go */
     bool saturated;

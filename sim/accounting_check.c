@@ -95,7 +95,7 @@ static void expected_states(const struct walk *w, const struct kv_facts *facts, 
     bytes[STATE_CACHED_PINNED] = facts->pinned_bytes;
     bytes[STATE_STRANDED] = stranded_bytes(w->e, probe, facts->free_bytes);
     bytes[STATE_FREE] = facts->free_bytes - bytes[STATE_STRANDED];
-    bytes[STATE_OVERHEAD] = facts->overhead_bytes;
+    bytes[STATE_OVERHEAD] = facts->overhead_bytes + w->e->accounting.lent_bytes;
 }
 
 static bool differs(const struct walk *w, const char *what, uint64_t found, uint64_t walked, char *text)

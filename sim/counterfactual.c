@@ -63,7 +63,7 @@ static void put_episode(struct result *result, const struct refusal_watch *w)
     const struct refusal_facts *f = &e->facts;
     put_u64(&keys, "number", e->number);
     put_u64(&keys, "request_line", e->request_index + 1);
-    put_text(&keys, "kind", demand_kind_names[f->demand.kind]);
+    put_text(&keys, "kind", demand_kind_names[refusal_kind(f)]);
     put_u64(&keys, "start_ns", e->begin);
     put_u64(&keys, "end_ns", w->end);
     put_u64(&keys, "attempts", e->attempts);

@@ -27,6 +27,7 @@ const char *const event_names[EVENT_KIND_COUNT] = {
     [EVENT_FIRST_TOKEN] = "first_token",
     [EVENT_FINISH] = "finish",
     [EVENT_ABORT] = "abort",
+    [EVENT_DEVICE_OOM] = "device_oom",
 };
 
 /* --- small tools ---------------------------------------------------------------------------- */
@@ -162,11 +163,17 @@ static void on_copied(void *context, kv_block from, kv_block to)
 static void on_episode_closed(void *context, const struct episode *episode, uint64_t end)
 {
     struct engine *e = context;
-    const struct refusal_record *record =
-        (const void *)((const char *)episode - offsetof(struct refusal_record, episode));
+    const struct sim_request *r = NULL;
+    if (episode->facts.device) {
+        r = edge_blamed(e->edge, episode);
+    } else {
+        const struct refusal_record *record =
+            (const void *)((const char *)episode - offsetof(struct refusal_record, episode));
+        r = record->request;
+    }
     char name[24];
     e->config.hooks.episode(e->config.hooks.context, episode,
-                            sim_request_name(record->request, name, sizeof name), end);
+                            r ? sim_request_name(r, name, sizeof name) : "-", end);
 }
 
 static int make_policy(struct engine *e, struct err *err)
@@ -187,7 +194,7 @@ static int make_policy(struct engine *e, struct err *err)
 
 static int make_sequences(struct engine *e, struct err *err)
 {
-    uint32_t count = e->config.geometry.max_seqs;
+    uint32_t count = (uint32_t)e->request_seqs;
     e->free_seqs = malloc(count * sizeof *e->free_seqs);
     if (!e->free_seqs) return err_set(err, ERR_FAILED, "out of memory");
     for (uint32_t i = 0; i < count; i++) e->free_seqs[i].index = count - 1 - i;
@@ -222,6 +229,11 @@ struct engine *engine_create(const struct engine_config *config, struct err *err
     /* A serial run has one request at a time, with all its samples. */
     e->config.geometry.max_seqs = config->scheduler->serial ? SAMPLES_MAX
                                                             : (uint32_t)config->max_num_seqs;
+    e->request_seqs = e->config.geometry.max_seqs;
+    e->config.geometry.max_seqs +=
+        edge_extra_seqs(&config->edge, config->max_num_batched_tokens, config->max_num_seqs,
+                        config->geometry.pool_bytes, config->geometry.bytes_per_token,
+                        config->geometry.block_tokens, config->max_model_len);
     if (make_policy(e, err) || make_sequences(e, err)) {
         engine_destroy(e);
         return NULL;
@@ -229,6 +241,10 @@ struct engine *engine_create(const struct engine_config *config, struct err *err
     e->shared = e->caches ? shared_prefix_create() : NULL;
     if (e->caches && !e->shared) {
         err_set(err, ERR_FAILED, "out of memory");
+        engine_destroy(e);
+        return NULL;
+    }
+    if (config->edge.model != EDGE_NONE && !(e->edge = edge_create(e, err))) {
         engine_destroy(e);
         return NULL;
     }
@@ -276,6 +292,7 @@ void engine_destroy(struct engine *e)
         e->free_requests = next;
     }
     shared_prefix_destroy(e->shared);
+    edge_destroy(e->edge);
     kv_destroy(e->policy);
     quantiles_release(&e->stats.ttft_ns);
     quantiles_release(&e->stats.tpot_ns);
@@ -463,22 +480,27 @@ static void check_states(struct engine *e, const struct probe *probe)
     if (e->config.check_every == 0) return;
     park_show_filled(e);
     accounting_check(e, probe);
+    const char *wrong = e->edge ? edge_check(e->edge) : NULL;
+    if (!wrong) return;
+    fprintf(stderr, "%s\n", wrong);
+    abort();
 }
 
 /* One pass and the step that follows. Returns false when the run cannot go on. */
 static bool run_step(struct engine *e, bool more_arrivals)
 {
-    uint64_t verdicts = e->stats.unservable;
+    uint64_t verdicts = e->stats.unservable, lost = e->stats.aborted;
     clear_step(e);
     e->config.scheduler->pass(e);
     if (e->stats.stopped) return false;
     park_book(e);
+    if (e->edge && !edge_begin_step(e)) return false;
     bool idle = e->scheduled_count == 0 && e->preempted.count == 0 && e->park.width == 0 &&
                 e->step_swap_bytes == 0;
     /* In recorded cases a step that only rejects has a line. Elsewhere the next step's line tells it: writing
      * step lines must not take simulated time. */
     bool tells_rejections = e->config.replay_stalls && e->rejected.count > 0;
-    bool verdict = e->stats.unservable != verdicts;
+    bool verdict = e->stats.unservable != verdicts || e->stats.aborted != lost;
     if (idle && (unfinished(e) == 0 || verdict) && !tells_rejections) {
         accounting_set(&e->accounting, e->running_seqs, false, NULL);
         park_end_step(e);
@@ -492,6 +514,7 @@ static bool run_step(struct engine *e, bool more_arrivals)
     count_step(e);
     e->now += duration;
     accounting_advance(&e->accounting, e->now);
+    if (e->edge) edge_end_step(e, duration);
     if (yields_in_window(e)) e->stats.output_tokens += e->park.width;
     end_step(e);
     park_end_step(e);
@@ -568,6 +591,7 @@ static int run_steps(struct engine *e, struct wl_source *source)
         if (!run_step(e, more == 1)) break;
     }
     if (more == 1 && e->config.replay_stalls) more = count_rest(e, source, more);
+    if (more == 1 && e->edge) more = edge_count_unserved(e, source);
     drop_all(e, &e->rejected); /* of a last step that was none */
     if (more < 0) return -1;
     if (e->stats.stalled && !e->config.replay_stalls) {

@@ -9,6 +9,7 @@
 
 #include "allocator/kv_policy.h"
 #include "sim/accounting.h"
+#include "sim/edge.h"
 #include "sim/quantiles.h"
 #include "sim/refusals.h"
 #include "sim/step_time.h"
@@ -77,6 +78,7 @@ enum event_kind {
     EVENT_FIRST_TOKEN,
     EVENT_FINISH,
     EVENT_ABORT,
+    EVENT_DEVICE_OOM, /* a = bytes asked, b = bytes free on the device; the request with most tokens */
     EVENT_KIND_COUNT,
 };
 extern const char *const event_names[EVENT_KIND_COUNT];
@@ -122,6 +124,7 @@ struct engine_config {
     uint64_t max_steps;                  /* 0: no limit */
     struct engine_hooks hooks;
     struct refusal_watch *watch; /* the caller's, or NULL */
+    struct edge_config edge;     /* model EDGE_NONE: the pool alone */
 };
 
 /* Counts of the whole run: verdicts, steps. Of the measured window: the rest. */

@@ -3,6 +3,7 @@
 #define PAGESIM_ENGINE_CORE_H
 
 #include "sim/digest.h"
+#include "sim/edge.h"
 #include "sim/engine.h"
 #include "sim/engine_park.h"
 #include "sim/shared_prefix.h"
@@ -88,6 +89,7 @@ struct engine {
     struct engine_config config;
     struct kv_policy *policy;
     struct accounting accounting;
+    struct edge *edge; /* NULL: the pool alone is simulated */
     struct refusals refusals;
     struct engine_stats stats;
     struct shared_prefix *shared; /* NULL unless the policy caches */
@@ -103,7 +105,7 @@ struct engine {
     uint64_t step_swap_bytes;
     uint64_t running_seqs;
     kv_seq *free_seqs; /* stack, lowest number on top */
-    uint64_t free_seq_count;
+    uint64_t free_seq_count, request_seqs; /* free now; all that requests can have */
 
     /* Of the present pass and step. */
     bool refused;          /* a demand was refused for want of memory */

@@ -152,6 +152,7 @@ static void book_refusal(struct engine *e, const struct refused_call *call)
         .a_units = min_u64(above(kv_obtainable(e->policy, &call->demand), call->headroom_units),
                            call->ask_units - 1),
         .pinned_units = facts.pinned_bytes / unit,
+        .boundary_units = e->edge ? edge_outside_bytes(e->edge) / unit : 0,
         .use = running_use(e, r),
     };
     bool opens = !r->refusal->episode.open;

@@ -15,7 +15,7 @@ int park_init(struct engine *e)
     /* With blocks of one or two tokens something happens to everybody all the time; a sliding window moves
      * with every token; where more sequences may run than a step has tokens, not everybody gets one. Step
      * lines name every sequence of every step. */
-    p->on = c->scheduler->skips && !c->plain_loop && !c->by_priority && !c->hooks.step && c->geometry.window_tokens == 0 &&
+    p->on = c->scheduler->skips && !c->plain_loop && !e->edge && !c->by_priority && !c->hooks.step && c->geometry.window_tokens == 0 &&
             (e->policy->block_tokens == 0 || e->policy->block_tokens > 2) &&
             c->max_num_seqs <= c->max_num_batched_tokens;
     if (!p->on) return 0;

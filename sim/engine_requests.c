@@ -147,7 +147,7 @@ static void set_lengths(struct engine *e, struct sim_request *r, const struct wl
 /* More samples than can ever run or be scheduled together. */
 static bool samples_never_fit(const struct engine *e, uint32_t samples)
 {
-    if (samples > e->config.geometry.max_seqs) return true;
+    if (samples > e->request_seqs) return true;
     return !e->config.scheduler->serial && samples > e->config.max_num_batched_tokens;
 }
 
@@ -178,7 +178,7 @@ struct sim_request *engine_arrive(struct engine *e, const struct wl_request *fro
             snprintf(e->stats.unservable_example, sizeof e->stats.unservable_example,
                      "request %llu needs %u of %llu sequences", (unsigned long long)r->index,
                      (unsigned)from->samples,
-                     (unsigned long long)min_u64(e->config.geometry.max_seqs,
+                     (unsigned long long)min_u64(e->request_seqs,
                                                  e->config.max_num_batched_tokens));
         }
         e->stats.unservable++;

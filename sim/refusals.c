@@ -24,7 +24,12 @@ const char *const class_names[CLASS_COUNT] = {
     [CLASS_DESPITE_UNUSED] = "despite_unused",
     [CLASS_DESPITE_FREE] = "despite_free",
 };
-const char *const demand_kind_names[2] = {[KV_ADMISSION] = "admission", [KV_GROWTH] = "growth"};
+const char *const demand_kind_names[REFUSAL_KINDS] = {[KV_ADMISSION] = "admission", [KV_GROWTH] = "growth", "device"};
+
+int refusal_kind(const struct refusal_facts *f)
+{
+    return f->device ? 2 : (int)f->demand.kind;
+}
 
 /* What each of the first ten causes withholds from the ask, in units. */
 static void withheld(uint64_t units[CAUSE_COUNT], const struct refusal_facts *f)
@@ -41,6 +46,8 @@ static void withheld(uint64_t units[CAUSE_COUNT], const struct refusal_facts *f)
         units[CAUSE_GRANULARITY] = above(f->ask_units, f->first_part_units);
     }
     units[CAUSE_PINNED] = f->pinned_units;
+    units[CAUSE_IDLE_MAPPED] = f->idle_units;
+    units[CAUSE_POOL_BOUNDARY] = f->boundary_units;
 }
 
 /* The running requests' bytes by use, in the order of the last three causes; all capacity when there are none. */
@@ -182,7 +189,7 @@ void refusals_close(struct refusals *r, struct episode *episode, uint64_t time)
     if (in_window(r, episode)) {
         struct refusal_totals *t = &r->totals;
         t->episodes++;
-        t->by_kind[episode->facts.demand.kind]++;
+        t->by_kind[refusal_kind(&episode->facts)]++;
         t->by_class[episode->class]++;
         t->by_cause[episode->proof.primary]++;
         if (r->watch) watch_closed(r->watch, episode, time);

@@ -34,12 +34,14 @@ extern const char *const cause_names[CAUSE_COUNT];
 /* In rising order: an episode's class is the highest that it reached. */
 enum refusal_class { CLASS_CAPACITY, CLASS_DESPITE_UNUSED, CLASS_DESPITE_FREE, CLASS_COUNT };
 extern const char *const class_names[CLASS_COUNT];
-extern const char *const demand_kind_names[2]; /* by enum kv_demand_kind */
+#define REFUSAL_KINDS 3
+extern const char *const demand_kind_names[REFUSAL_KINDS]; /* by enum kv_demand_kind, then `device` */
 
 /* The facts at one refused attempt. Units are the policy's. */
 struct refusal_facts {
     uint64_t unit_bytes;
     bool contiguous;
+    bool device;             /* the device's demand, in bytes: activations or a library's buffer (sim/edge.h) */
     struct kv_demand demand;
     uint64_t ask_units;        /* > obtainable_units */
     uint64_t need_units;       /* of ask: will hold a token before the sequence ends */
@@ -49,8 +51,13 @@ struct refusal_facts {
     uint64_t headroom_units;   /* obtainable, but kept back by the scheduler */
     uint64_t a_units;          /* obtainable, headroom deducted */
     uint64_t pinned_units;
+    uint64_t idle_units;     /* kept by the device's caching allocator */
+    uint64_t boundary_units; /* on the other side of the pool's boundary, free */
     struct running_use use;
 };
+
+/* Which of demand_kind_names. */
+int refusal_kind(const struct refusal_facts *facts);
 
 /* Why one attempt failed: the parts sum to the shortfall, ask - obtainable. In bytes, since the last three divide
  * what may be a single block; class and primary are judged on the exact fractions. */
@@ -65,7 +72,7 @@ void proof_make(struct proof *proof, const struct refusal_facts *facts);
 /* Most bytes a pool may hold that are still reported per cause as byte-time: 128 bits, so any. */
 struct refusal_totals {
     uint64_t episodes, requests;
-    uint64_t by_kind[2];
+    uint64_t by_kind[REFUSAL_KINDS];
     uint64_t by_class[CLASS_COUNT];
     uint64_t by_cause[CAUSE_COUNT]; /* episodes by primary cause of their first attempt */
     u128 byte_time_by_cause[CAUSE_COUNT];

@@ -153,7 +153,7 @@ static void report_refusals(struct result *r, const struct engine_stats *s,
     char key[80];
     result_u64(r, "refusals.episodes", t->episodes);
     result_u64(r, "refusals.requests", t->requests);
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < REFUSAL_KINDS; k++) {
         key_of(key, sizeof key, "refusals.by_kind", demand_kind_names[k]);
         result_u64(r, key, t->by_kind[k]);
     }

@@ -125,7 +125,7 @@ static void on_episode(void *context, const struct episode *e, const char *reque
     struct run_logs *logs = context;
     const struct refusal_facts *f = &e->facts;
     FILE *out = logs->oom;
-    fprintf(out, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", demand_kind_names[f->demand.kind], e->begin, end,
+    fprintf(out, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", demand_kind_names[refusal_kind(f)], e->begin, end,
             e->attempts);
     write_field(request, out);
     const uint64_t numbers[] = {f->unit_bytes, f->ask_units, f->need_units, f->e_units, f->r_units,
