@@ -246,11 +246,24 @@ static void lose_all(struct engine *e)
     accounting_set(&e->accounting, 0, false, NULL);
 }
 
-/* Under an elastic boundary memory is made as the pool makes it: the last admitted request is preempted. */
+/* The last admitted, or the least important; but not the first request of the step, which goes on whatever happens, so that
+ * no two requests keep each other from going on for ever. */
+static struct sim_request *lending_victim(const struct engine *e)
+{
+    struct sim_request *first = e->scheduled[0].request, *victim = NULL;
+    for (struct sim_request *r = e->running.tail; r; r = r->prev) {
+        if (r == first) continue;
+        if (!victim || (e->config.by_priority && request_comes_after(r, victim))) victim = r;
+        if (!e->config.by_priority) break;
+    }
+    return victim;
+}
+
+/* Under an elastic boundary memory is made as the pool makes it: by preemption. */
 static bool preempt_for_lending(struct engine *e)
 {
-    struct sim_request *victim = e->running.tail;
-    if (!e->edge->config.elastic || e->running.count < 2) return false;
+    struct sim_request *victim = e->edge->config.elastic ? lending_victim(e) : NULL;
+    if (!victim) return false;
     engine_unschedule(e, victim);
     engine_preempt(e, victim);
     e->edge->totals.lend_preemptions++;
@@ -286,6 +299,7 @@ bool edge_begin_step(struct engine *e)
             return false;
         }
         lose(e, need.largest);
+        if (edge->device) dev_empty_cache(edge->device);
     }
     if (edge->device) edge_device_facts(edge);
     note_peaks(edge, &need);

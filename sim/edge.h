@@ -19,7 +19,7 @@
 
 enum edge_model { EDGE_NONE, EDGE_BUDGET, EDGE_CACHING };
 /* What becomes of a step that meets the edge. END: the process dies as real engines do; all requests that it has are lost. REJECT:
- * the request with most tokens in the step is aborted, and the rest tried again. */
+ * the request with most tokens in the step is aborted, the framework's cache emptied, and the rest tried again. */
 enum edge_oom { EDGE_OOM_END, EDGE_OOM_REJECT };
 
 /* Memory that somebody takes in service and never gives back. */

@@ -120,6 +120,9 @@ enum opt_step_time { OPT_STEP_TIME_UNIT, OPT_STEP_TIME_LINEAR };
 enum opt_step_shape { OPT_STEP_SHAPE_8B, OPT_STEP_SHAPE_70B_8 };
 /* Type of the weights, then of the KV cache. */
 enum opt_step_dtypes { OPT_STEP_BF16_BF16, OPT_STEP_FP8_BF16, OPT_STEP_FP8_FP8 };
+enum opt_device_model { OPT_DEVICE_NONE, OPT_DEVICE_BUDGET, OPT_DEVICE_CACHING };
+enum opt_device_boundary { OPT_BOUNDARY_FIXED, OPT_BOUNDARY_ELASTIC };
+enum opt_on_device_oom { OPT_OOM_END, OPT_OOM_REJECT };
 enum opt_graph_budget { OPT_GRAPHS_INSIDE, OPT_GRAPHS_OUTSIDE };
 enum opt_release_order { OPT_RELEASE_LEAF_FIRST, OPT_RELEASE_ROOT_FIRST };
 enum opt_cache_blocks { OPT_BLOCKS_ALL, OPT_BLOCKS_FULL };

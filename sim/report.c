@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/edge_report.h"
 #include "sim/engine_core.h"
 
 static void key_of(char *buffer, size_t bytes, const char *a, const char *b)
@@ -223,4 +224,5 @@ void report_figures(struct result *r, struct engine *e, const struct options *o,
     report_quantiles(r, "e2e_ns", &s->e2e_ns);
     if (serial || a->whole.time == 0) result_null(r, "output_tokens_per_s");
     else result_f64(r, "output_tokens_per_s", (double)s->output_tokens * 1e9 / (double)a->whole.time);
+    report_device(r, e);
 }

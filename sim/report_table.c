@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim/accounting.h"
+#include "sim/edge_report.h"
 #include "sim/refusals.h"
 #include "sim/report.h"
 
@@ -177,6 +178,7 @@ void report_table(const struct result *r, FILE *out)
     fputc('\n', out);
     request_lines(r, out);
     refusal_lines(r, out);
+    report_device_lines(r, out);
     hit_lines(r, out);
     latency_line(r, "ttft_ns", "time to first token", out);
     latency_line(r, "tpot_ns", "time per token", out);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "sim/edge_options.h"
 #include "sim/engine_core.h"
 #include "sim/numbers.h"
 #include "sim/report.h"
@@ -193,7 +194,7 @@ int simulation_configure(struct engine_config *c, const struct optset *set, cons
     c->swap_space_bytes = o->swap_space_bytes;
     c->plain_loop = o->plain_loop;
     c->check_every = o->check ? o->check_every : 0;
-    return 0;
+    return edge_from_options(&c->edge, set, o, err);
 }
 
 /* --- running -------------------------------------------------------------------------------- */

@@ -487,6 +487,58 @@ static void run__explain_refusal__bad_or_no_refusal(void **state)
     cli_release(&r);
 }
 
+/* 3 MiB of device, 2 of weights and a pool of 10 blocks of 16 tokens of 1 KiB leave 864 KiB. At 44 KiB a token the first request's 17
+ * tokens take 748, the second's 20, which come when the first is done, 880. */
+static void run__device_model__step_meets_the_edge(void **state)
+{
+    struct fixture *f = *state;
+    struct cli_result r;
+    const char *log = cli_path(f->dir, "oom.csv");
+    CLI(&r, "run", f->trace, "--json", "--kv-bytes-per-token", "1KiB", "--num-gpu-blocks-override", "10", "--gpu-memory", "3MiB",
+        "--weights-memory", "2MiB", "--activation-per-token", "44KiB", "--device-model", "budget", "--oom-log", log, "--step-time", "unit",
+        "--step-ns", "1", "--check");
+    json_t *root = parse(&r);
+    check_u64_eq((uint64_t)json_integer_value(find(root, "device.ooms")), 1);
+    assert_true(json_is_true(find(root, "device.ended")));
+    check_u64_eq((uint64_t)json_integer_value(find(root, "device.pool_bytes")), 163840);
+    check_u64_eq((uint64_t)json_integer_value(find(root, "device.free_min_bytes")), 1048576 - 163840 - 17 * 45056);
+    check_u64_eq((uint64_t)json_integer_value(find(root, "refusals.by_kind.device")), 1);
+    json_decref(root);
+    cli_release(&r);
+    char *text = cli_read(log), quoted[100];
+    check_str_has(text, "\ndevice,5,5,1,");
+    free(text);
+
+    text = cli_read("docs/edge.md");
+    CLI(&r, "run", f->trace, "--json", "--gpu-memory", "24GiB", "--device-model", "caching", "--late-buffer", "1MiB@step:1,2MiB@1s:torch");
+    root = parse(&r);
+    const char *key;
+    json_t *value;
+    json_object_foreach(find(root, "device"), key, value) {
+        snprintf(quoted, sizeof quoted, "`%s`", key);
+        check_str_has(text, quoted);
+    }
+    json_decref(root);
+    free(text);
+    cli_release(&r);
+
+    static const char *const bad[][2] = {
+        {"--late-buffer", "5MiB"}, {"--late-buffer", "x@1s"}, {"--late-buffer", "0@1s"}, {"--late-buffer", "1MiB@step:x"},
+        {"--late-buffer", "1MiB@"}, {"--late-buffer", "1MiB@1s:torch"}, {"--policy", "static"}, {"--scheduler", "serial"},
+        {"--weights-memory", "25GiB"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        CLI(&r, "run", f->trace, "--gpu-memory", "24GiB", "--kv-cache-memory-bytes", "1GiB", "--device-model", "budget", "--device-boundary",
+            "elastic", bad[i][0], bad[i][1]);
+        if (r.status != 2) fail_msg("%s %s: status %d", bad[i][0], bad[i][1], r.status);
+        cli_release(&r);
+    }
+    CLI(&r, "run", f->trace, "--device-model", "budget");
+    assert_int_equal(r.status, 2);
+    check_str_has(r.err, "--gpu-memory");
+    cli_release(&r);
+}
+
 /* The lines that an interrupted sweep left are not computed again; what was being written is. */
 static void sweep__partial_file__is_taken_over(void **state)
 {
@@ -540,6 +592,7 @@ int main(void)
         CASE(run__static__any_block_size),
         CASE(run__snapshot__is_imported_again),
         CASE(run__bad_input__one_line_and_nothing_left),
+        CASE(run__device_model__step_meets_the_edge),
         CASE(run__explain_refusal__nothing_helps),
         CASE(run__explain_refusal__larger_pool_helps),
         CASE(run__explain_refusal__placement_and_reserve_are_tried),
