@@ -39,6 +39,7 @@ static int plan_work(struct work *w, struct optset *set, struct err *err)
 {
     if (options_resolve(set, &w->options, err) != 0) return -1;
     if (w->options.plan_list) {
+        if (w->options.json) return plan_json_list(stdout, err) == 0 ? COMMAND_DONE : -1;
         plan_print_list(stdout);
         return COMMAND_DONE;
     }

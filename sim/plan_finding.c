@@ -351,6 +351,21 @@ static bool activation_large(struct context *x, struct plan_finding *f)
     return true;
 }
 
+/* vLLM v1's server on 70 GiB and more, A100 excepted (EngineArgs): steps of 8,192 tokens and 1,024 sequences. */
+static bool steps_default(struct context *x, struct plan_finding *f)
+{
+    const struct plan_input *in = x->in;
+    bool v1 = strcmp(in->engine->name, "vllm") == 0 || strcmp(in->engine->name, "vllm-0.20") == 0;
+    bool large = in->gpu && in->gpu->memory_bytes >= (uint64_t)70 << 30 && strncmp(in->gpu->name, "a100", 4) != 0;
+    if (!v1 || !large || in->steps_given) return false;
+    f->severity = FINDING_NOTE;
+    SAY(found, "the plan's steps are smaller than the server's own default on %s", in->gpu->name);
+    SAY(arithmetic, "planned: %" PRIu64 " tokens, %" PRIu64 " sequences; vLLM's default there: 8192 and 1024, with more activations",
+        in->max_num_batched_tokens, in->max_num_seqs);
+    SAY(change, "--max-num-batched-tokens 8192 --max-num-seqs 1024 to plan what it would do, or give both to the server");
+    return true;
+}
+
 static const struct {
     const char *id;
     bool (*find)(struct context *x, struct plan_finding *f);
@@ -365,6 +380,7 @@ static const struct {
     {"caching-off", caching_off},           {"sleep-mode", sleep_mode},
     {"loader-residue", loader_residue},     {"online-quantization", online_quantization},
     {"heads-replicated", heads_replicated}, {"activation-large", activation_large},
+    {"steps-default", steps_default},
 };
 _Static_assert(sizeof FINDINGS / sizeof FINDINGS[0] <= PLAN_FINDINGS_MAX, "room for all");
 

@@ -294,6 +294,7 @@ static void read_lengths(struct plan_input *in, const struct optset *set, const 
                         : in->shape.max_positions ? in->shape.max_positions
                                                   : PLAN_UNKNOWN;
     in->max_num_seqs = o->max_num_seqs;
+    in->steps_given = optset_given(set, "max-num-seqs") && optset_given(set, "max-num-batched-tokens");
     in->max_num_batched_tokens = o->max_num_batched_tokens;
     in->tokens_in_flight = o->max_num_batched_tokens * (o->async_scheduling ? 2 : 1);
     in->block_given = optset_given(set, "block-size");

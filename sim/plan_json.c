@@ -106,7 +106,7 @@ static void set_figures(json_t *o, const struct plan_report *r)
         const char *key;
         uint64_t value;
     } FIGURES[] = {
-        {"bytes_per_token", in->has_shape ? s->token_bytes : PLAN_UNKNOWN},
+        {"bytes_per_token", in->has_shape && (s->token_bytes || s->state_bytes) ? s->token_bytes : PLAN_UNKNOWN},
         {"bytes_per_block", s->block_bytes},
         {"available_kv_bytes", s->available_bytes},
         {"num_blocks", p->num_blocks},
@@ -151,6 +151,8 @@ static void set_settings(json_t *o, const struct plan_input *in, const struct pl
     json_object_set_new(o, "gpu_memory_utilization",
                         in->gpu_memory == PLAN_UNKNOWN ? json_null()
                                                        : json_real((double)in->utilization_billionths / 1e9));
+    json_object_set_new(o, "max_num_seqs", number(in->max_num_seqs));
+    json_object_set_new(o, "max_num_batched_tokens", number(in->max_num_batched_tokens));
     json_object_set_new(o, "tensor_parallel_size", json_integer(in->tp));
     json_object_set_new(o, "pipeline_parallel_size", json_integer(in->pp));
     json_object_set_new(o, "binding_stage", json_integer(plan->binding));
@@ -159,6 +161,50 @@ static void set_settings(json_t *o, const struct plan_input *in, const struct pl
     bool has = in->has_shape && in->shape.hidden > 0;
     json_object_set_new(o, "parameters", has ? number(model_parameters_total(&p)) : json_null());
     json_object_set_new(o, "active_parameters", has ? number(model_parameters_active(&p)) : json_null());
+}
+
+static json_t *presets_json(void)
+{
+    json_t *models = json_array();
+    struct model_shape *shape = calloc(1, sizeof *shape);
+    for (size_t i = 0; shape && i < model_preset_count(); i++) {
+        const struct model_preset *preset = model_preset_at(i);
+        struct model_parameters p;
+        struct err err = {0};
+        if (model_shape_preset(shape, preset->name, &err) != 0) continue;
+        model_parameters(shape, &MODEL_WHOLE, &p);
+        json_array_append_new(models, json_pack("{s:s, s:s, s:o, s:o, s:o}", "name", preset->name, "source", preset->source, "parameters",
+                                                number(model_parameters_total(&p)), "active_parameters", number(model_parameters_active(&p)),
+                                                "bytes_per_token_16_bits", number(model_token_bytes(shape, ELEMENT_BF16, &MODEL_WHOLE))));
+    }
+    free(shape);
+    return models;
+}
+
+static json_t *gpus_json(void)
+{
+    json_t *gpus = json_array();
+    for (size_t i = 0; i < gpu_count(); i++) {
+        const struct gpu *g = gpu_at(i);
+        json_array_append_new(gpus, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:i}", "name", g->name, "source", g->source, "memory_bytes",
+                                              number(g->memory_bytes), "bandwidth_bytes_per_s", number(g->bandwidth_bytes_per_s), "flops_16_bits",
+                                              number(g->flops_16), "flops_fp8", number(g->flops_8), "compute_capability_x10", (int)g->capability));
+    }
+    return gpus;
+}
+
+int plan_json_list(FILE *out, struct err *err)
+{
+    json_t *engines = json_array();
+    for (size_t i = 0; i < plan_engine_count(); i++)
+        json_array_append_new(engines, json_pack("{s:s, s:s}", "name", plan_engine_at(i)->name, "source", plan_engine_at(i)->source));
+    json_t *o = json_pack("{s:o, s:o, s:o}", "models", presets_json(), "gpus", gpus_json(), "engines", engines);
+    char *text = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
+    json_decref(o);
+    if (!text) return err_set(err, ERR_FAILED, "out of memory");
+    fprintf(out, "%s\n", text);
+    free(text);
+    return 0;
 }
 
 int plan_json(const struct plan_report *r, FILE *out, struct err *err)

@@ -21,6 +21,7 @@ void plan_print(const struct plan_report *report, FILE *out);
 int plan_json(const struct plan_report *report, FILE *out, struct err *err);
 /* The built-in models and GPUs, and the engines. */
 void plan_print_list(FILE *out);
+int plan_json_list(FILE *out, struct err *err);
 
 /* "1.50 GiB". */
 const char *plan_bytes_text(uint64_t bytes, char *out, size_t out_bytes);

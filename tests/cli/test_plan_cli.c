@@ -116,6 +116,17 @@ static void command__pasted__plan_and_findings(void **state)
     json_decref(o);
 }
 
+static void list__json__models_gpus_engines(void **state)
+{
+    (void)state;
+    CLI(&r, "plan", "--list", "--json");
+    json_t *o = object();
+    assert_true(json_array_size(json_object_get(o, "models")) >= 20);
+    assert_true(json_array_size(json_object_get(o, "gpus")) >= 11);
+    assert_true(json_array_size(json_object_get(o, "engines")) >= 3);
+    json_decref(o);
+}
+
 static void bad__usage__one_line(void **state)
 {
     (void)state;
@@ -240,6 +251,7 @@ int main(void)
         cmocka_unit_test(table__guesses__are_called_guesses),
         cmocka_unit_test(config__file_and_folder__read),
         cmocka_unit_test(command__pasted__plan_and_findings),
+        cmocka_unit_test(list__json__models_gpus_engines),
         cmocka_unit_test(bad__usage__one_line),
         cmocka_unit_test(run__model_and_gpu__pool_of_the_plan),
         cmocka_unit_test(run__command__policy_and_unknown_flags),
