@@ -279,6 +279,24 @@ static void read_norms(struct config_reader *r)
     if (config_type_is(r, "|gpt2|gpt_bigcode|")) r->shape->other_parameters += r->shape->max_positions * r->hidden;
 }
 
+/* As vLLM derives the longest context: yarn stretches the original length, linear and dynamic scaling the given one; the others' files
+ * give the stretched one. */
+static void stretch_positions(struct config_reader *r)
+{
+    json_t *scaling = config_value(r, "rope_scaling|rope_parameters");
+    const char *type = json_string_value(json_object_get(scaling, "rope_type"));
+    if (!type) type = json_string_value(json_object_get(scaling, "type"));
+    double factor = json_number_value(json_object_get(scaling, "factor"));
+    json_t *original = json_object_get(scaling, "original_max_position_embeddings");
+    if (!type || !(factor >= 1 && factor <= 1e6)) return;
+    bool yarn = strcmp(type, "yarn") == 0;
+    if (!yarn && strcmp(type, "linear") != 0 && strcmp(type, "dynamic") != 0) return;
+    uint64_t base = r->shape->max_positions;
+    if (yarn && json_integer_value(original) > 0 && json_integer_value(original) < (json_int_t)1 << 40)
+        base = (uint64_t)json_integer_value(original);
+    r->shape->max_positions = (uint64_t)((double)base * factor);
+}
+
 static void read_shape(struct config_reader *r)
 {
     struct model_shape *shape = r->shape;
@@ -288,6 +306,7 @@ static void read_shape(struct config_reader *r)
     shape->max_positions =
         config_count(r, "max_position_embeddings|n_positions|max_sequence_length|seq_length|n_ctx|max_seq_len", 0,
                      (uint64_t)1 << 40);
+    stretch_positions(r);
     if (!r->failed && r->layers == 0)
         config_fail(r, "num_hidden_layers", "found 0, expected 1 to %u", MODEL_LAYERS_MAX);
     if (!r->failed && r->hidden == 0) config_fail(r, "hidden_size", "found 0, expected 1 or more");
@@ -342,6 +361,7 @@ static int parse_root(struct config_reader *r)
                         strcmp(type, "gemma3n") == 0)
                  ? "_text"
                  : "");
+    model_printable(shape->architecture);
     r->type = shape->architecture;
     const char *defaults = config_defaults(r->type);
     json_t *filled = defaults ? json_loads(defaults, 0, NULL) : NULL;
@@ -360,6 +380,7 @@ int model_shape_parse(struct model_shape *shape, const char *text, size_t bytes,
 {
     memset(shape, 0, sizeof *shape);
     snprintf(shape->name, sizeof shape->name, "%s", what);
+    model_printable(shape->name);
     json_error_t why;
     struct config_reader *r = calloc(1, sizeof *r);
     if (!r) return err_set(err, ERR_FAILED, "out of memory");

@@ -26,6 +26,12 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
     return a / b + (a % b != 0);
 }
 
+void model_printable(char *text)
+{
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~') *text = '?';
+}
+
 void model_note(struct model_shape *shape, const char *format, ...)
 {
     size_t at = strlen(shape->note);
@@ -34,6 +40,7 @@ void model_note(struct model_shape *shape, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    model_printable(text);
     /* A note that does not fit is left out whole. */
     if (at + strlen(text) + 3 > sizeof shape->note) return;
     if (at) strcat(shape->note, "; ");

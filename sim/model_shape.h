@@ -166,7 +166,9 @@ enum element_type model_checkpoint_type(const struct model_shape *shape);
  * latents. States are counted as 6 an element. */
 double model_token_flops(const struct model_shape *shape, uint64_t context_tokens);
 
-/* Adds a text to shape->note. */
+/* Replaces what is no printable ASCII by '?': files may hold anything, terminals must not get it. */
+void model_printable(char *text);
+/* Adds a text to shape->note, printable. */
 void model_note(struct model_shape *shape, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* What every way of making a shape calls last: counts layers per mixer, bounds the sums. -1 with err (ERR_INPUT). */
 int model_shape_finish(struct model_shape *shape, struct err *err);

@@ -324,6 +324,40 @@ static void parse__lists__largest_and_said(void **state)
     check_str_eq(shape.note, "intermediate_size differs by layer: the largest is counted");
 }
 
+static void positions__rope_scaling__as_vllm_derives(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *scaling;
+        uint64_t positions;
+    } CASES[] = {
+        {"null", 32768},
+        {"{\"rope_type\":\"yarn\",\"factor\":4.0,\"original_max_position_embeddings\":16384}", 65536},
+        {"{\"type\":\"yarn\",\"factor\":4.0}", 131072},
+        {"{\"type\":\"linear\",\"factor\":2}", 65536},
+        {"{\"rope_type\":\"llama3\",\"factor\":8.0,\"original_max_position_embeddings\":8192}", 32768},
+        {"{\"type\":\"dynamic\",\"factor\":-1}", 32768},
+        {"{\"type\":\"dynamic\",\"factor\":1e300}", 32768},
+        {"7", 32768},
+    };
+    char text[300];
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        snprintf(text, sizeof text, "{\"model_type\":\"llama\",\"max_position_embeddings\":32768,\"rope_scaling\":%s}", CASES[i].scaling);
+        load(text);
+        check_u64_eq(shape.max_positions, CASES[i].positions);
+    }
+}
+
+/* A terminal gets nothing that moves its cursor. */
+static void parse__control_characters__replaced(void **state)
+{
+    (void)state;
+    load("{\"model_type\":\"x\\u001b[2J\\u0007z\",\"num_hidden_layers\":2,\"hidden_size\":64,\"num_attention_heads\":4,\"intermediate_size\":128,"
+         "\"vocab_size\":100,\"torch_dtype\":\"float16\"}");
+    check_str_eq(shape.architecture, "x?[2J?z");
+    check_str_has(shape.note, "'x?[2J?z' is not known");
+}
+
 /* Producers that are named instead of a method; mixtures that say no type. */
 static void quantization__forms__understood_or_said(void **state)
 {
@@ -505,6 +539,8 @@ int main(void)
         cmocka_unit_test(layers__shared_cache__no_bytes),
         cmocka_unit_test(layers__nemotron_words__mixer_or_mlp),
         cmocka_unit_test(parse__lists__largest_and_said),
+        cmocka_unit_test(positions__rope_scaling__as_vllm_derives),
+        cmocka_unit_test(parse__control_characters__replaced),
         cmocka_unit_test(quantization__forms__understood_or_said),
         cmocka_unit_test(weights__fp8__embeddings_stay),
         cmocka_unit_test(parameters__active__mixture),
