@@ -310,6 +310,24 @@ static uint32_t ranks(uint64_t option)
     return option == OPT_UNSET ? 1 : (uint32_t)option;
 }
 
+/* Sums that would pass 2^62 bytes are refused, so that every figure is the right one. */
+static int check_sums(const struct plan_input *in, struct err *err)
+{
+    typedef unsigned __int128 u128;
+    const u128 most = (u128)1 << 62;
+    if (!in->has_shape) return 0;
+    u128 token = model_token_bytes(&in->shape, in->cache, &MODEL_WHOLE), state = model_state_bytes(&in->shape, &MODEL_WHOLE);
+    uint64_t length = in->max_model_len == PLAN_UNKNOWN ? 0 : in->max_model_len;
+    if (in->serve_tokens != PLAN_UNKNOWN && in->serve_tokens > length) length = in->serve_tokens;
+    if (token * length + state > most)
+        return err_set(err, ERR_USAGE, "a request of %" PRIu64 " tokens would take more than 2^62 bytes", length);
+    u128 block = (token + 1) * in->block_tokens + state;
+    u128 blocks = in->pool_blocks == PLAN_UNKNOWN ? 0 : in->pool_blocks;
+    if (in->pool_tokens != PLAN_UNKNOWN) blocks = in->pool_tokens / in->block_tokens + 1;
+    if (block * blocks > most) return err_set(err, ERR_USAGE, "a pool of more than 2^62 bytes");
+    return 0;
+}
+
 int plan_input_read(struct plan_input *in, const struct optset *set, const struct options *o, struct err *err)
 {
     memset(in, 0, sizeof *in);
@@ -333,5 +351,5 @@ int plan_input_read(struct plan_input *in, const struct optset *set, const struc
                        in->shape.layers);
     read_pool(in, set, o);
     read_lengths(in, set, o);
-    return 0;
+    return check_sums(in, err);
 }

@@ -337,12 +337,14 @@ static void huge__lengths_and_devices__right_or_refused(void **state)
     check_u64_eq(c.plan.required_bytes, 13107200000000);
     check_str_has(c.plan.verdict, "refuses: 100000000 > 8192");
     plan_case_release(&c);
-    plan_case_make(
-        &c,
-        "--num-layers 4096 --num-kv-heads 1024 --head-dim 16384 --max-model-len 8000000000 --num-gpu-blocks-override 4000000000");
-    check_u64_eq(c.stage->token_bytes, 4096ull * 1024 * 16384 * 2 * 2);
-    assert_true(c.plan.required_bytes > 1ull << 60);
+    /* 4,096 layers x 1,024 heads x 16,384 x 2 x 2 bytes = 2^38 a token; 16 Mi tokens are 2^62. */
+#define LARGE "--num-layers 4096 --num-kv-heads 1024 --head-dim 16384 "
+    plan_case_make(&c, LARGE "--max-model-len 16777216");
+    check_u64_eq(c.stage->token_bytes, 1ull << 38);
+    check_u64_eq(c.plan.required_bytes, 1ull << 62);
     plan_case_release(&c);
+    check_str_has(plan_case_refused(LARGE "--max-model-len 16777217"), "would take more than 2^62 bytes");
+    check_str_has(plan_case_refused(LARGE "--num-gpu-blocks-override 4000000000"), "a pool of more than 2^62 bytes");
     plan_case_make(
         &c,
         LLAMA "--gpu-memory 1PiB --gpu-memory-utilization 1 --max-model-len 8000000000 --num-requests 4000000000");
