@@ -162,6 +162,7 @@ block-size: $(PROGRAM)
 
 bench: $(PROGRAM)
 	@$(PROGRAM) bench
+	@sh scripts/bench_instructions.sh $(PROGRAM)
 
 # Manual pages and completion are what the program says of itself.
 man: $(B)/man/pagesim.1 $(B)/pagesim.bash

@@ -23,9 +23,9 @@ struct bench_result {
     bool skipped;
 };
 
-/* Memory (bench_pool.c), reading and whole runs (bench_run.c). */
-extern const struct bench_case bench_pool_cases[], bench_run_cases[];
-extern const size_t bench_pool_count, bench_run_count;
+/* Memory (bench_pool.c), reading and whole runs (bench_run.c), streams of ids (bench_cache.c). */
+extern const struct bench_case bench_pool_cases[], bench_run_cases[], bench_cache_cases[];
+extern const size_t bench_pool_count, bench_run_count, bench_cache_count;
 
 /* Seconds of a monotonic clock. */
 double bench_seconds(void);

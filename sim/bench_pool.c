@@ -151,6 +151,7 @@ const struct bench_case bench_pool_cases[] = {
     {"prefix: look-up hits, chains of 64, pool 10^5", "M blocks/s", hits, 100000, false},
     {"prefix: look-up hits, chains of 64, pool 10^6", "M blocks/s", hits, 1000000, false},
     {"prefix: look-up misses, pool 10^4", "M look-ups/s", misses, 10000, false},
+    {"prefix: look-up misses, pool 10^5", "M look-ups/s", misses, 100000, false},
     {"prefix: look-up misses, pool 10^6", "M look-ups/s", misses, 1000000, false},
     {"prefix: evict, allocate, key, free, pool 10^4", "M blocks/s", evictions, 10000, false},
     {"prefix: evict, allocate, key, free, pool 10^5", "M blocks/s", evictions, 100000, false},

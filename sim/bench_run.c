@@ -197,28 +197,50 @@ static double read_jsonl(unsigned long ids)
     return more < 0 ? -1 : (double)bytes / seconds * 1e-6;
 }
 
+/* Seconds of a sweep over block sizes on so many threads; negative when it fails. */
+static double timed_sweep(const char *const *pairs, unsigned threads)
+{
+    struct err err = {0};
+    struct optset *set = optset_create(FOR_SWEEP, true);
+    for (; set && *pairs; pairs += 2) {
+        if (optset_put(set, pairs[0], pairs[1], &err)) return -1;
+    }
+    struct sweep *sweep = set && optset_finish(set, &err) == 0 ? sweep_create(set, &err) : NULL;
+    double begin = bench_seconds();
+    if (!sweep || sweep_run(sweep, threads, NULL, NULL, &err)) return -1;
+    double seconds = bench_seconds() - begin;
+    sweep_destroy(sweep);
+    optset_destroy(set);
+    return seconds;
+}
+
+static unsigned all_cores(void)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores > 0 ? (unsigned)cores : 1;
+}
+
 /* Seconds on one thread / seconds on all cores, of a sweep. */
 static double sweep_scaling(unsigned long a)
 {
     (void)a;
-    double seconds[2];
-    struct err err = {0};
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    for (int i = 0; i < 2; i++) {
-        struct optset *set = optset_create(FOR_SWEEP, true);
-        if (!set || optset_put(set, "trace", "preset:shared-chat", &err) ||
-            optset_put(set, "max-requests", "10000", &err) || optset_put(set, "block-size", "8,16,32,64", &err) ||
-            optset_put(set, "pool-tokens", "400000", &err) || optset_finish(set, &err)) {
-            return -1;
-        }
-        struct sweep *sweep = sweep_create(set, &err);
-        double begin = bench_seconds();
-        if (!sweep || sweep_run(sweep, i ? (unsigned)cores : 1, NULL, NULL, &err)) return -1;
-        seconds[i] = bench_seconds() - begin;
-        sweep_destroy(sweep);
-        optset_destroy(set);
+    const char *const pairs[] = {"trace", "preset:shared-chat", "max-requests", "10000", "block-size", "8,16,32,64",
+                                 "pool-tokens", "400000", NULL};
+    double one = timed_sweep(pairs, 1), all = timed_sweep(pairs, all_cores());
+    return one < 0 || all < 0 ? -1 : one / all;
+}
+
+/* Seconds of the block sizes from this one to 512, of 100,000 chats, on all cores. */
+static double sweep_chat(unsigned long from)
+{
+    char sizes[60] = "";
+    for (unsigned long size = from; size <= 512; size *= 2) {
+        size_t used = strlen(sizes);
+        snprintf(sizes + used, sizeof sizes - used, "%s%lu", used ? "," : "", size);
     }
-    return seconds[0] / seconds[1];
+    const char *const pairs[] = {"trace", "preset:shared-chat", "pool-tokens", "1600000", "step-time", "unit",
+                                 "step-ns", "30000000", "block-size", sizes, NULL};
+    return timed_sweep(pairs, all_cores());
 }
 
 const struct bench_case bench_run_cases[] = {
@@ -238,5 +260,7 @@ const struct bench_case bench_run_cases[] = {
     {"a short request, of 10^6", "ns", per_request, 1000000, true},
     {"a short request, of 10^7", "ns", per_request, 10000000, true},
     {"sweep: one thread / all cores", "times", sweep_scaling, 0, false},
+    {"sweep: 100,000 chats, block sizes 8 to 512, all cores", "s", sweep_chat, 8, true},
+    {"sweep: 100,000 chats, block sizes 1 to 512, all cores", "s", sweep_chat, 1, true},
 };
 const size_t bench_run_count = sizeof bench_run_cases / sizeof bench_run_cases[0];

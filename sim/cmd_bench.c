@@ -54,7 +54,8 @@ static int run(const struct optset *set, int argc, char **argv, struct err *err)
     else printf("%-56s %12s %-12s %10s %10s %9s\n", "", "median", "", "min", "max", "peak MiB");
     if (!p.json) fflush(stdout);
     if (print_cases(&p, bench_pool_cases, bench_pool_count, &o, err) ||
-        print_cases(&p, bench_run_cases, bench_run_count, &o, err)) {
+        print_cases(&p, bench_run_cases, bench_run_count, &o, err) ||
+        print_cases(&p, bench_cache_cases, bench_cache_count, &o, err)) {
         return -1;
     }
     if (p.json) printf("\n]\n");

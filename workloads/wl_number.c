@@ -8,21 +8,34 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* Fewer digits than this are below 2^64 whatever they are. */
+enum { DIGITS_ALWAYS_FIT = 20 };
+
+/* Whether digits without a leading zero are below 2^64. */
+static bool fits(const char *text)
+{
+    uint64_t sum = 0;
+    for (; is_digit(*text); text++) {
+        uint64_t digit = (uint64_t)(*text - '0');
+        if (sum > (UINT64_MAX - digit) / 10)
+            return false;
+        sum = sum * 10 + digit;
+    }
+    return true;
+}
+
 enum wl_number wl_number_u64(const char *text, const char **end, uint64_t *value)
 {
     *end = text;
     if (!is_digit(*text) || (*text == '0' && is_digit(text[1])))
         return WL_NUMBER_NONE;
+    const char *first = text;
     uint64_t sum = 0;
-    bool too_large = false;
-    for (; is_digit(*text); text++) {
-        uint64_t digit = (uint64_t)(*text - '0');
-        too_large = too_large || sum > (UINT64_MAX - digit) / 10;
-        sum = sum * 10 + digit;
-    }
+    for (; is_digit(*text); text++)
+        sum = sum * 10 + (uint64_t)(*text - '0');
     *end = text;
     *value = sum;
-    return too_large ? WL_NUMBER_TOO_LARGE : WL_NUMBER_OK;
+    return text - first < DIGITS_ALWAYS_FIT || fits(first) ? WL_NUMBER_OK : WL_NUMBER_TOO_LARGE;
 }
 
 enum wl_number wl_number_i64(const char *text, const char **end, int64_t *value)
