@@ -61,7 +61,7 @@ static void text__no_number__the_line_is_named(void **state)
 {
     (void)state;
     static const char *const bad[] = {"", "x", "1x", "12345678x", "1234567:", "1234567/", "-1", " 1", "1 ", "18446744073709551616",
-                                      "12345678\x80", "\xb2" "2"};
+                                      "12345678\x80", "\262"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char text[100];
         uint64_t ids[64];
