@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define COMMAND_BYTES_MAX 65536u
 
@@ -199,8 +200,9 @@ static uint32_t starts_at(const struct reading *r, int i, int *begin)
     const char *next = i + 1 < r->count ? r->words[i + 1] : "";
     *begin = i + 1;
     if (strcmp(base, "vllm") == 0 || strcmp(base, "sglang") == 0) {
-        if (strcmp(next, "serve") != 0) return 0;
-        *begin = i + 2;
+        bool bench = strcmp(next, "bench") == 0 && i + 2 < r->count;
+        if (strcmp(next, "serve") != 0 && !bench) return 0;
+        *begin = i + (bench ? 3 : 2);
         return base[0] == 'v' ? VLLM : SGLANG;
     }
     if (strcmp(base, "trtllm-serve") == 0) {
@@ -247,14 +249,16 @@ static const char *target(const struct reading *r, const struct serving_flag *fl
 static int give(struct reading *r, const char *flag, const char *option, const char *value, const char *suffix)
 {
     char with_suffix[64];
-    if (suffix && strlen(value) < sizeof with_suffix - 8) {
-        snprintf(with_suffix, sizeof with_suffix, "%s%s", value, suffix);
+    /* Python reads '.9' as a number. */
+    bool bare = value[0] == '.' && isdigit((unsigned char)value[1]);
+    if ((suffix || bare) && strlen(value) < sizeof with_suffix - 8) {
+        snprintf(with_suffix, sizeof with_suffix, "%s%s%s", bare ? "0" : "", value, suffix ? suffix : "");
         value = with_suffix;
     }
     if (r->notes) note(&r->notes->read_count, r->notes->read, flag, value);
     if (optset_given(r->set, option)) return 0;
     if (optset_put(r->set, option, value, r->err) == 0) return 0;
-    err_prefix(r->err, "%.60s", flag);
+    if (strncmp(flag, "--", 2) != 0 || strcmp(flag + 2, option) != 0) err_prefix(r->err, "%.60s", flag);
     return -1;
 }
 
@@ -300,9 +304,30 @@ static bool value_follows(const struct reading *r)
     return word[0] != '-' || isdigit((unsigned char)word[1]);
 }
 
+static bool is_truth(const char *word, bool truth)
+{
+    static const char *const WORDS[2][3] = {{"false", "no", "0"}, {"true", "yes", "1"}};
+    for (size_t i = 0; i < 3; i++)
+        if (strcasecmp(word, WORDS[truth][i]) == 0) return true;
+    return false;
+}
+
+/* A switch that is followed by true or false. With false it is the flag --no-NAME, if there is one; NULL: nothing is left of it. */
+static const struct serving_flag *switch_value(struct reading *r, const struct serving_flag *flag, const char *value)
+{
+    char opposite[64];
+    bool word = !value && r->at < r->count && strlen(r->words[r->at]) > 1;
+    if (word) value = r->words[r->at];
+    bool no = value && is_truth(value, false), yes = value && is_truth(value, true);
+    if (word && (no || yes)) r->at++;
+    if (!no) return flag;
+    snprintf(opposite, sizeof opposite, "--no-%.50s", flag->flag + 2);
+    return flag_find(r, opposite);
+}
+
 static int flag_word(struct reading *r, char *word)
 {
-    char *equals = word[1] == '-' ? strchr(word, '=') : NULL;
+    char *equals = strchr(word, '=');
     const char *value = NULL;
     if (equals) {
         *equals = '\0';
@@ -320,6 +345,10 @@ static int flag_word(struct reading *r, char *word)
         return 0;
     }
     if (flag->kind == VALUE && !value) return err_set(r->err, ERR_USAGE, "%s: needs a value", name);
+    if (flag->kind == SWITCH && !(flag = switch_value(r, flag, value))) {
+        if (r->notes) note(&r->notes->neutral_count, r->notes->neutral, name, "false");
+        return 0;
+    }
     const char *chosen = value;
     const char *option = target(r, flag, &chosen);
     if (flag->kind == VALUE && is_auto(flag, value)) option = NULL;

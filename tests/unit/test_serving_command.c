@@ -167,6 +167,23 @@ static void values__auto_and_given__are_left(void **state)
     optset_destroy(set);
 }
 
+static void values__as_python_reads_them(void **state)
+{
+    (void)state;
+    struct optset *set = read_for(FOR_PLAN, "vllm serve m -tp=2 --gpu-memory-utilization .9 --enable-prefix-caching False "
+                                            "--enable-sleep-mode true --enforce-eager=false --trust-remote-code x");
+    check_str_eq(optset_text(set, "tensor-parallel-size"), "2");
+    check_str_eq(optset_text(set, "gpu-memory-utilization"), "0.9");
+    check_str_eq(optset_text(set, "enable-prefix-caching"), "no");
+    assert_true(optset_given(set, "enable-sleep-mode"));
+    assert_false(optset_given(set, "enforce-eager"));
+    check_u64_eq(notes.unknown_count, 1);
+    check_str_eq(notes.unknown[0], "x");
+    check_u64_eq(notes.neutral_count, 2);
+    check_str_eq(notes.neutral[0], "--enforce-eager false");
+    optset_destroy(set);
+}
+
 static void bad__says_what(void **state)
 {
     (void)state;
@@ -196,6 +213,7 @@ int main(void)
         cmocka_unit_test(wrapped__python_docker_variables__found),
         cmocka_unit_test(sglang_and_tensorrt__own_names),
         cmocka_unit_test(values__auto_and_given__are_left),
+        cmocka_unit_test(values__as_python_reads_them),
         cmocka_unit_test(bad__says_what),
         cmocka_unit_test(notes__many_flags__counted),
     };
