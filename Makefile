@@ -43,11 +43,13 @@ override ALL_LDFLAGS := $(OPT_$(MODE)) $(LDFLAGS)
 # `jemalloc` policy allocates from an arena of it. Sanitizers keep malloc for themselves.
 LIBS    := -ljemalloc -ljansson -larchive -lzstd -lz -lmd -lpthread -lm
 
+comma := ,
+
 # --- sources -----------------------------------------------------------------------------
 DEVICE_SRC    := $(sort $(wildcard allocator/device/*.c))
 ALLOCATOR_SRC := $(sort $(filter-out $(DEVICE_SRC),$(wildcard allocator/*.c allocator/policies/*.c allocator/eviction/*.c)))
 WORKLOADS_SRC := $(sort $(wildcard workloads/*.c workloads/formats/*.c))
-SIM_SRC       := $(sort $(filter-out sim/main.c,$(wildcard sim/*.c sim/schedulers/*.c)))
+SIM_SRC       := $(sort $(filter-out sim/main.c,$(wildcard sim/*.c sim/schedulers/*.c))) $(B)/gen/page_assets.c
 TEST_SRC      := $(sort $(wildcard tests/unit/test_*.c tests/contract/test_*.c tests/golden/test_*.c tests/model/test_*.c tests/cli/test_*.c))
 TEST_LIB_SRC  := $(sort $(filter-out $(wildcard tests/*/test_*.c),$(wildcard tests/*.c tests/model/*.c)))
 FUZZ_SRC      := $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -98,6 +100,19 @@ $(eval $(call list_rule,commands.inc,$(wildcard sim/cmd_*.c),cmd_))
 $(eval $(call list_rule,schedulers.inc,$(wildcard sim/schedulers/*.c),))
 $(eval $(call list_rule,formats.inc,$(wildcard workloads/formats/*.c),))
 $(eval $(call list_rule,evictions.inc,$(wildcard allocator/eviction/*.c),))
+
+# What `pagesim report` puts into its pages. The plotting library comes from npm (scripts/setup.sh gets it); a build
+# without it makes pages whose plots are tables.
+PAGE_LIBRARY := sim/page/node_modules/uplot
+$(B)/gen/page_assets.c: FORCE
+	@mkdir -p $(@D)
+	@sh scripts/embed.sh sim/page_internal.h page_asset page_style=sim/page/page.css \
+	    page_script=$(subst $(eval) ,$(comma),$(sort $(wildcard sim/page/*.js))) \
+	    page_library_script=$(wildcard $(PAGE_LIBRARY)/dist/uPlot.iife.min.js) \
+	    page_library_style=$(wildcard $(PAGE_LIBRARY)/dist/uPlot.min.css) \
+	    page_library_licence=$(wildcard $(PAGE_LIBRARY)/LICENSE) > $@.new
+	@cmp -s $@.new $@ && rm -f $@.new || mv $@.new $@
+
 GEN := $(B)/gen/kv_policies.inc $(B)/gen/commands.inc $(B)/gen/schedulers.inc $(B)/gen/formats.inc $(B)/gen/evictions.inc
 
 $(B)/obj/%.o: %.c $(B)/flags | $(GEN)

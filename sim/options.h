@@ -43,13 +43,14 @@ enum option_commands {
     FOR_TRACE_CHECK = 1 << 7,
     FOR_BENCH = 1 << 8,
     FOR_PLAN = 1 << 9,
+    FOR_REPORT = 1 << 11,
     FOR_DEVICE_REPLAY = 1 << 16,
     FOR_DEVICE_IMPORT = 1 << 17,
     FOR_SIM = FOR_RUN | FOR_SWEEP,
     FOR_MEMORY = FOR_SIM | FOR_PLAN, /* whatever sizes a pool */
     FOR_TRACE_READ = FOR_TRACE_STATS | FOR_TRACE_CONVERT | FOR_TRACE_CHECK,
     FOR_READ = FOR_SIM | FOR_CACHE | FOR_TRACE_READ | FOR_PLAN, /* whatever reads a trace */
-    FOR_ALL = FOR_READ | FOR_POLICIES | FOR_TRACE_GEN | FOR_BENCH,
+    FOR_ALL = FOR_READ | FOR_POLICIES | FOR_TRACE_GEN | FOR_BENCH | FOR_REPORT,
 };
 
 /* Sections of the help, in this order. Options from OPT_CHECKS on never change a figure, so results do

@@ -1,0 +1,226 @@
+/* The page as a whole: what stands where, and what is embedded. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/page_internal.h"
+
+/* --- names of results ------------------------------------------------------------------------- */
+
+static bool options_differ(const struct page_input *in, const char *key)
+{
+    char a[PLOT_NUMBER_BYTES], b[PLOT_NUMBER_BYTES];
+    for (size_t i = 1; i < in->count; i++) {
+        if (strcmp(plot_text(result_find(&in->results[0], key), a, sizeof a), plot_text(result_find(&in->results[i], key), b, sizeof b)) != 0)
+            return true;
+    }
+    return false;
+}
+
+static bool note_varying(struct page *page, const char *key)
+{
+    for (size_t i = 0; i < page->varying_count; i++) {
+        if (strcmp(page->varying[i], key) == 0) return true;
+    }
+    const char **grown = realloc(page->varying, (page->varying_count + 1) * sizeof *grown);
+    if (!grown) return false;
+    page->varying = grown;
+    page->varying[page->varying_count++] = key;
+    return true;
+}
+
+/* Options that only some results have are found in those that have them; results of one policy have the same. */
+static bool find_varying(struct page *page)
+{
+    const struct page_input *in = page->in;
+    for (size_t r = 0; r < in->count; r++) {
+        const char *policy = page_text(&in->results[r], "policy");
+        if (r > 0 && policy && page_text(&in->results[r - 1], "policy") && strcmp(policy, page_text(&in->results[r - 1], "policy")) == 0 &&
+            in->results[r].count == in->results[r - 1].count)
+            continue;
+        for (size_t i = 0; i < in->results[r].count; i++) {
+            const char *key = in->results[r].entries[i].key;
+            if (strncmp(key, "options.", 8) == 0 && options_differ(in, key) && !note_varying(page, key)) return false;
+        }
+    }
+    return true;
+}
+
+/* "static", "prefix, block 16, seed=2". NULL: out of memory. */
+static char *label_of(const struct page *page, size_t i, bool block_sizes)
+{
+    const struct plot_row *row = &page->rows.rows[i];
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) return NULL;
+    fputs(row->series, out);
+    if (block_sizes) fprintf(out, ", block %llu", (unsigned long long)row->block_size);
+    if (*row->group) fprintf(out, ", %s", row->group);
+    return fclose(out) == 0 ? text : (free(text), NULL);
+}
+
+/* Rows of one label stand beside each other. */
+static bool number_twins(struct page *page)
+{
+    for (size_t i = 0, next; i < page->rows.count; i = next) {
+        for (next = i + 1; next < page->rows.count && strcmp(page->labels[next], page->labels[i]) == 0; next++) {}
+        for (size_t k = i; next - i > 1 && k < next; k++) {
+            char *numbered;
+            if (asprintf(&numbered, "%s #%zu", page->labels[k], k - i + 1) < 0) return false;
+            free(page->labels[k]);
+            page->labels[k] = numbered;
+        }
+    }
+    return true;
+}
+
+static int name_results(struct page *page, struct err *err)
+{
+    bool block_sizes = options_differ(page->in, "options.block-size"), enough = true;
+    page->labels = calloc(page->rows.count, sizeof *page->labels);
+    for (size_t i = 0; page->labels && i < page->rows.count && enough; i++) enough = (page->labels[i] = label_of(page, i, block_sizes)) != NULL;
+    if (page->labels && enough && find_varying(page) && number_twins(page)) return 0;
+    return err_set(err, ERR_FAILED, "out of memory");
+}
+
+/* --- parts ---------------------------------------------------------------------------------------- */
+
+static void put(const struct page_asset *asset, FILE *out)
+{
+    fwrite(asset->bytes, 1, asset->count, out);
+}
+
+static void write_title(const struct page *page, const char *title, FILE *out)
+{
+    const struct result *first = page->rows.rows[0].result;
+    if (title) {
+        html_text(title, out);
+        return;
+    }
+    if (page->rows.count > 1) {
+        fprintf(out, "%zu simulations", page->rows.count);
+        return;
+    }
+    html_text(page->labels[0], out);
+    const char *trace = page_text(first, "trace");
+    fputs(" on ", out);
+    html_text(trace ? trace : "a trace", out);
+}
+
+static void write_head(const struct page *page, const char *title, FILE *out)
+{
+    /* The policy keeps the page from any network, whatever is in the data. */
+    fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+          "<meta name=\"color-scheme\" content=\"light dark\">\n"
+          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n"
+          "<meta name=\"generator\" content=\"pagesim " PAGESIM_VERSION "\">\n<title>pagesim: ", out);
+    write_title(page, title, out);
+    fputs("</title>\n<style>\n", out);
+    put(&page_library_style, out);
+    put(&page_style, out);
+    fputs("</style>\n</head>\n<body>\n", out);
+}
+
+static void write_header(const struct page *page, const char *title, FILE *out)
+{
+    const struct result *first = page->rows.rows[0].result;
+    fputs("<header><a class=\"skip\" href=\"#answer\">Skip to the answer</a><h1>", out);
+    write_title(page, title, out);
+    fputs("</h1>\n<p class=\"made\">", out);
+    if (page->rows.count == 1) {
+        fputs("Policy ", out);
+        html_text(page->rows.rows[0].series, out);
+        const char *trace = page_text(first, "trace");
+        fputs(", trace <code>", out);
+        html_text(trace ? trace : "-", out);
+        fputs("</code>", out);
+    } else {
+        fputs("Compared", out);
+    }
+    fputs(", simulated by pagesim ", out);
+    const char *version = page_text(first, "version");
+    html_text(version ? version : "?", out);
+    fputs("</p>\n<nav aria-label=\"Sections\"><a href=\"#answer\">Answer</a> <a href=\"#balance\">Balance</a> <a href=\"#compare\" data-section>Comparison</a> "
+          "<a href=\"#time\" data-section>Over time</a> <a href=\"#map\" data-section>Memory map</a> <a href=\"#refusals\">Refusals</a> "
+          "<a href=\"#requests\" data-section>Requests</a> <a href=\"#options\">Options</a> <a href=\"#reading\">How to read</a></nav></header>\n<main>\n", out);
+}
+
+static void write_sections(const struct page *page, FILE *out)
+{
+    page_words(page, out);
+    page_balance(page, out);
+    fputs("<noscript><p class=\"note\">Plots and the memory map need a script; the tables do not.</p></noscript>\n", out);
+    if (page_library_script.count == 0)
+        fputs("<p class=\"note\" id=\"no-library\">The program that made this page was built without the plotting library: values are shown as tables. "
+              "<code>scripts/setup.sh --full</code> gets it.</p>\n", out);
+    fputs("<section id=\"compare\" aria-labelledby=\"compare-title\" hidden><h2 id=\"compare-title\">Comparison</h2></section>\n"
+          "<section id=\"time\" aria-labelledby=\"time-title\" hidden><h2 id=\"time-title\">Over time</h2></section>\n"
+          "<section id=\"map\" aria-labelledby=\"map-title\" hidden><h2 id=\"map-title\">The pool, block by block</h2></section>\n", out);
+    page_refusals(page, out);
+    fputs("<section id=\"requests\" aria-labelledby=\"requests-title\" hidden><h2 id=\"requests-title\">Requests</h2></section>\n", out);
+    page_options(page, out);
+    page_glossary(page, out);
+    fputs("</main>\n", out);
+}
+
+/* JSON inside a script element: no '<' may stand in it, and inside a JSON text it may be written otherwise. */
+static int write_data(const struct page *page, FILE *out, struct err *err)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *json = open_memstream(&text, &bytes);
+    if (!json) return err_set(err, ERR_FAILED, "out of memory");
+    int status = page_data(page, json, err);
+    if (fclose(json) != 0 && status == 0) status = err_set(err, ERR_FAILED, "out of memory");
+    if (status == 0) {
+        fputs("<script type=\"application/json\" id=\"page-data\">", out);
+        for (size_t i = 0; i < bytes; i++) {
+            if (text[i] == '<') fputs("\\u003c", out);
+            else fputc(text[i], out);
+        }
+        fputs("</script>\n", out);
+    }
+    free(text);
+    return status;
+}
+
+static void write_scripts(FILE *out)
+{
+    if (page_library_script.count > 0) {
+        fputs("<!--\n", out);
+        put(&page_library_licence, out);
+        fputs("\n-->\n<script>", out);
+        put(&page_library_script, out);
+        fputs("</script>\n", out);
+    }
+    fputs("<script>\n", out);
+    put(&page_script, out);
+    fputs("</script>\n</body>\n</html>\n", out);
+}
+
+static int write_all(const struct page *page, const char *title, FILE *out, struct err *err)
+{
+    write_head(page, title, out);
+    write_header(page, title, out);
+    write_sections(page, out);
+    if (write_data(page, out, err)) return -1;
+    write_scripts(out);
+    return 0;
+}
+
+int page_write(const struct page_input *in, const char *title, FILE *out, struct err *err)
+{
+    struct page page = {.in = in};
+    if (plot_rows_sort(&page.rows, in->results, in->count, err)) {
+        plot_rows_release(&page.rows);
+        return -1;
+    }
+    int status = name_results(&page, err);
+    if (status == 0) status = write_all(&page, title, out, err);
+    for (size_t i = 0; page.labels && i < page.rows.count; i++) free(page.labels[i]);
+    free(page.labels);
+    free(page.varying);
+    plot_rows_release(&page.rows);
+    return status;
+}
