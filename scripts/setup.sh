@@ -1,12 +1,18 @@
 #!/bin/sh
 # Installs what building, the demo and the tests need, then runs make.
 #
-#   scripts/setup.sh [--developer] [TARGET...]
+#   scripts/setup.sh [--developer] [--full] [TARGET...]
 #
 #   scripts/setup.sh demo      build, and see what the simulator shows
 #   scripts/setup.sh test      build, and run the tests
 #
 # --developer also installs what checks the source: clang, shellcheck, codespell, mandoc.
+# --full also installs what the tests in a browser need: chromium, node, npm and, from npm, a driver.
+#
+#   scripts/setup.sh --full test-full      run those tests
+#
+# The plotting library of `pagesim report` (sim/page/package.json) comes from npm, where there is an npm; without it the
+# pages have tables for plots.
 # On Debian and its relatives packages come from apt-get, with sudo when not root. Elsewhere the
 # script prints what is needed and stops with status 1. Quick when everything is there.
 set -eu
@@ -14,13 +20,19 @@ set -eu
 # A command, and the package that has it: another provider of the command is as good.
 COMMANDS='make:make gcc:gcc gnuplot:gnuplot-nox zstd:zstd gzip:gzip'
 DEVELOPER_COMMANDS='clang:clang shellcheck:shellcheck codespell:codespell mandoc:mandoc'
+FULL_COMMANDS='chromium:chromium node:nodejs npm:npm'
 LIBRARIES='libc6-dev libjemalloc-dev libjansson-dev libarchive-dev libzstd-dev
     zlib1g-dev libmd-dev libxxhash-dev libcmocka-dev'
 
-if [ "${1:-}" = --developer ]; then
-    COMMANDS="$COMMANDS $DEVELOPER_COMMANDS"
+full=
+while :; do
+    case "${1:-}" in
+    --developer) COMMANDS="$COMMANDS $DEVELOPER_COMMANDS" ;;
+    --full) COMMANDS="$COMMANDS $FULL_COMMANDS" full=1 ;;
+    *) break ;;
+    esac
     shift
-fi
+done
 case "${1:-}" in
 -*)
     sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
@@ -71,6 +83,15 @@ if [ -n "$missing" ]; then
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q
     # shellcheck disable=SC2086 # a list of words
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
+fi
+
+# Packages from npm are fetched once; their versions and checksums stand in package-lock.json.
+page=sim/page
+if [ -n "$full" ] && [ ! -d $page/node_modules/playwright-core ]; then
+    npm ci --prefix $page --ignore-scripts --no-audit --no-fund
+elif [ ! -d $page/node_modules/uplot ] && command -v npm >/dev/null 2>&1; then
+    npm ci --prefix $page --omit=dev --ignore-scripts --no-audit --no-fund ||
+        echo "setup.sh: no plotting library; the pages of 'pagesim report' will have tables for plots" >&2
 fi
 
 # As many jobs as there are cores.

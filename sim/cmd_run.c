@@ -9,6 +9,7 @@
 #include "sim/report.h"
 #include "sim/run_common.h"
 #include "sim/run_logs.h"
+#include "sim/run_record.h"
 #include "sim/run_snapshot.h"
 #include "sim/simulation.h"
 
@@ -18,6 +19,7 @@ struct job {
     struct options options;
     struct wl_source *source;
     struct replay replay;
+    struct run_record record;
     struct run_logs logs;
     struct outfile *steps_file;
     struct step_writer steps;
@@ -89,7 +91,9 @@ static int simulate(struct job *job, struct err *err)
     struct simulation_extras extras = {.max_steps = job->replay.max_steps,
                                        .replay_stalls = job->replay.set != NULL};
     if (trace_facts_read(&facts, job->source, o, err)) return -1;
-    if (run_logs_open(&job->logs, o->timeline, o->timeline_interval_ns, o->events, o->oom_log, err) ||
+    /* A timeline that nobody asked to have at some interval. */
+    bool chosen = job->record.paths[DETAIL_TIMELINE] && !optset_given(job->set, "timeline-interval");
+    if (run_logs_open(&job->logs, o->timeline, chosen ? 0 : o->timeline_interval_ns, o->events, o->oom_log, err) ||
         open_steps(job, &extras, err)) {
         return -1;
     }
@@ -103,7 +107,7 @@ static int simulate(struct job *job, struct err *err)
     if (steps && outfile_commit(steps, err)) return -1;
     if (run_logs_commit(&job->logs, err)) return -1;
     if (o->device_snapshot && write_snapshot(job, err)) return -1;
-    if (explain(job, &facts, err)) return -1;
+    if (explain(job, &facts, err) || run_record_finish(&job->record, o, &job->result, err)) return -1;
     return o->plot ? plots_timeline(o->plot, o->timeline, o->trace, err) : 0;
 }
 
@@ -161,7 +165,8 @@ static int prepare(struct job *job, struct err *err)
     run_warn_plan(job->set);
     options_wl(&job->options, &how);
     if (wl_open(job->options.trace, &how, job->options.seed, &job->source, err)) return -1;
-    return check_explain(job, err);
+    if (check_explain(job, err)) return -1;
+    return run_record_open(&job->record, &job->options, err);
 }
 
 static int run(const struct optset *set, int argc, char **argv, struct err *err)
@@ -174,6 +179,7 @@ static int run(const struct optset *set, int argc, char **argv, struct err *err)
     if (status == 0) status = simulate(&job, err);
     if (status == 0) status = print(&job, err);
     run_logs_abandon(&job.logs);
+    run_record_release(&job.record);
     outfile_abandon(job.steps_file);
     result_release(&job.result);
     wl_close(job.source);

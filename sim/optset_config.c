@@ -19,6 +19,7 @@ static const struct {
     {"policies", FOR_POLICIES},
     {"bench", FOR_BENCH},
     {"plan", FOR_PLAN},
+    {"report", FOR_REPORT},
     {"trace gen", FOR_TRACE_GEN},
     {"trace stats", FOR_TRACE_STATS},
     {"trace convert", FOR_TRACE_CONVERT},

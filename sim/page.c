@@ -90,6 +90,15 @@ static void put(const struct page_asset *asset, FILE *out)
     fwrite(asset->bytes, 1, asset->count, out);
 }
 
+/* What a heading calls a trace; the options have it in full. */
+static const char *short_trace(const char *trace)
+{
+    if (!trace || strncmp(trace, "gen:", 4) == 0) return "a generated trace";
+    if (strcmp(trace, "-") == 0) return "a trace from a pipe";
+    const char *slash = strrchr(trace, '/');
+    return slash && slash[1] ? slash + 1 : trace;
+}
+
 static void write_title(const struct page *page, const char *title, FILE *out)
 {
     const struct result *first = page->rows.rows[0].result;
@@ -102,9 +111,8 @@ static void write_title(const struct page *page, const char *title, FILE *out)
         return;
     }
     html_text(page->labels[0], out);
-    const char *trace = page_text(first, "trace");
     fputs(" on ", out);
-    html_text(trace ? trace : "a trace", out);
+    html_text(short_trace(page_text(first, "trace")), out);
 }
 
 static void write_head(const struct page *page, const char *title, FILE *out)
@@ -129,19 +137,14 @@ static void write_header(const struct page *page, const char *title, FILE *out)
     write_title(page, title, out);
     fputs("</h1>\n<p class=\"made\">", out);
     if (page->rows.count == 1) {
-        fputs("Policy ", out);
-        html_text(page->rows.rows[0].series, out);
-        const char *trace = page_text(first, "trace");
-        fputs(", trace <code>", out);
-        html_text(trace ? trace : "-", out);
-        fputs("</code>", out);
-    } else {
-        fputs("Compared", out);
+        fputs("Trace <code>", out);
+        html_text(page_text(first, "trace") ? page_text(first, "trace") : "-", out);
+        fputs("</code>. ", out);
     }
-    fputs(", simulated by pagesim ", out);
+    fputs("Simulated by pagesim ", out);
     const char *version = page_text(first, "version");
     html_text(version ? version : "?", out);
-    fputs("</p>\n<nav aria-label=\"Sections\"><a href=\"#answer\">Answer</a> <a href=\"#balance\">Balance</a> <a href=\"#compare\" data-section>Comparison</a> "
+    fputs(".</p>\n<nav aria-label=\"Sections\"><a href=\"#answer\">Answer</a> <a href=\"#balance\">Balance</a> <a href=\"#compare\" data-section>Comparison</a> "
           "<a href=\"#time\" data-section>Over time</a> <a href=\"#map\" data-section>Memory map</a> <a href=\"#refusals\">Refusals</a> "
           "<a href=\"#requests\" data-section>Requests</a> <a href=\"#options\">Options</a> <a href=\"#reading\">How to read</a></nav></header>\n<main>\n", out);
 }

@@ -111,14 +111,28 @@ static void cell(const struct result *r, const struct column *c, FILE *out)
     fputs("</td>", out);
 }
 
+/* A column without any figure but 0 is left out. */
+static bool column_used(const struct page *page, const struct column *c)
+{
+    for (size_t i = 0; i < page->rows.count; i++) {
+        if (page_number(page->rows.rows[i].result, c->key, 0) > 0) return true;
+    }
+    return false;
+}
+
 static void balance_many(const struct page *page, FILE *out)
 {
     size_t shown = page->rows.count < PAGE_STATIC_ROWS ? page->rows.count : PAGE_STATIC_ROWS;
     key_of_colours(out);
     if (shown < page->rows.count) fprintf(out, "<p class=\"note\">The first %zu of %zu results; the plots have all of them.</p>\n", shown, page->rows.count);
-    fputs("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Results\"><table id=\"results-table\" class=\"sortable\"><caption>Shares of the pool, averages over time.</caption>\n"
+    fprintf(out, "<div class=\"scroll%s\" tabindex=\"0\" role=\"region\" aria-label=\"Results\">", shown > 12 ? " tall" : "");
+    fputs("<table id=\"results-table\" class=\"sortable\"><caption>Shares of the pool, averages over time. Columns that are 0 everywhere are left out.</caption>\n"
           "<thead><tr><th scope=\"col\">result</th><th scope=\"col\" data-fixed>where the bytes were</th>", out);
-    for (size_t c = 0; c < COLUMNS; c++) fprintf(out, "<th scope=\"col\" class=\"num\">%s</th>", columns[c].title);
+    bool used[COLUMNS];
+    for (size_t c = 0; c < COLUMNS; c++) used[c] = column_used(page, &columns[c]);
+    for (size_t c = 0; c < COLUMNS; c++) {
+        if (used[c]) fprintf(out, "<th scope=\"col\" class=\"num\">%s</th>", columns[c].title);
+    }
     fputs("</tr></thead><tbody>\n", out);
     for (size_t i = 0; i < shown; i++) {
         const struct result *r = page->rows.rows[i].result;
@@ -127,7 +141,9 @@ static void balance_many(const struct page *page, FILE *out)
         fputs(page_number(r, "clairvoyant", 0) > 0 ? " <small>(a bound)</small></th><td>" : "</th><td>", out);
         bar(r, out);
         fputs("</td>", out);
-        for (size_t c = 0; c < COLUMNS; c++) cell(r, &columns[c], out);
+        for (size_t c = 0; c < COLUMNS; c++) {
+            if (used[c]) cell(r, &columns[c], out);
+        }
         fputs("</tr>\n", out);
     }
     fputs("</tbody></table></div>\n", out);

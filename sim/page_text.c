@@ -6,6 +6,9 @@
 #include "sim/accounting.h"
 #include "sim/page_internal.h"
 
+/* A number stays beside its unit. */
+#define NBSP "\u00a0"
+
 void html_text(const char *text, FILE *out)
 {
     for (; *text; text++) {
@@ -36,21 +39,21 @@ void html_bytes(uint64_t bytes, FILE *out)
     size_t unit = 0;
     double value = (double)bytes;
     for (; value >= 1024 && unit + 1 < sizeof units / sizeof units[0]; unit++) value /= 1024;
-    fprintf(out, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+    fprintf(out, unit == 0 ? "%.0f" NBSP "%s" : "%.1f" NBSP "%s", value, units[unit]);
 }
 
 void html_seconds(double ns, FILE *out)
 {
-    if (ns >= 1e10) fprintf(out, "%.0f s", ns / 1e9);
-    else if (ns >= 1e9) fprintf(out, "%.1f s", ns / 1e9);
-    else if (ns >= 1e6) fprintf(out, "%.0f ms", ns / 1e6);
-    else fprintf(out, "%.0f µs", ns / 1e3);
+    if (ns >= 1e10) fprintf(out, "%.0f" NBSP "s", ns / 1e9);
+    else if (ns >= 1e9) fprintf(out, "%.1f" NBSP "s", ns / 1e9);
+    else if (ns >= 1e6) fprintf(out, "%.0f" NBSP "ms", ns / 1e6);
+    else fprintf(out, "%.0f" NBSP "µs", ns / 1e3);
 }
 
 void html_percent(double share, FILE *out)
 {
-    if (share > 0 && share < 0.0005) fputs("less than 0.1 %", out);
-    else fprintf(out, "%.1f %%", 100 * share);
+    if (share > 0 && share < 0.0005) fputs("less than 0.1" NBSP "%", out);
+    else fprintf(out, "%.1f" NBSP "%%", 100 * share);
 }
 
 double page_number(const struct result *r, const char *key, double otherwise)

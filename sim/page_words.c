@@ -210,11 +210,24 @@ static void show(double value, enum shown_as as, FILE *out)
     }
 }
 
-static void say_end(const struct page *page, size_t row, double value, enum shown_as as, FILE *out)
+/* The results that a comparison is about have the figure, and no knowledge of the future. */
+static bool competes(const struct result *r, const char *key)
 {
+    return page_number(r, key, -1) >= 0 && page_number(r, "clairvoyant", 0) <= 0;
+}
+
+static void say_end(const struct page *page, const char *key, size_t row, double value, enum shown_as as, FILE *out)
+{
+    size_t equals = 0;
+    for (size_t i = 0; i < page->rows.count; i++) {
+        const struct result *r = page->rows.rows[i].result;
+        if (i != row && competes(r, key)) equals += page_number(r, key, -1) == value;
+    }
     fputs("<strong>", out);
     html_text(page->labels[row], out);
-    fputs("</strong> (", out);
+    fputs("</strong>", out);
+    if (equals > 0) fprintf(out, " and %zu other%s", equals, equals == 1 ? "" : "s");
+    fputs(" (", out);
     show(value, as, out);
     fputc(')', out);
 }
@@ -227,15 +240,15 @@ static void compare(const struct page *page, const char *key, const char *most, 
     for (size_t i = 0; i < page->rows.count; i++) {
         const struct result *r = page->rows.rows[i].result;
         double value = page_number(r, key, -1);
-        if (value < 0 || page_number(r, "clairvoyant", 0) > 0) continue;
+        if (!competes(r, key)) continue;
         if (high_value < 0 || value > high_value) high = i, high_value = value;
         if (low_value < 0 || value < low_value) low = i, low_value = value;
     }
     if (high_value < 0 || high_value <= low_value) return;
     fprintf(out, "<li>%s: ", most);
-    say_end(page, high, high_value, as, out);
+    say_end(page, key, high, high_value, as, out);
     fprintf(out, "; %s: ", least);
-    say_end(page, low, low_value, as, out);
+    say_end(page, key, low, low_value, as, out);
     fputs(".</li>\n", out);
 }
 
@@ -245,7 +258,7 @@ static void compare_all(const struct page *page, FILE *out)
     for (size_t i = 0; i < page->rows.count; i++) bounds += page_number(page->rows.rows[i].result, "clairvoyant", 0) > 0;
     fputs("<p class=\"lead\">", out);
     html_count(page->rows.count, out);
-    fputs(" results", out);
+    fputs(" results beside each other", out);
     if (bounds > 0) {
         fprintf(out, "; %zu of them %s a policy that knows every output length beforehand, and %s left out of what follows", bounds,
                 bounds == 1 ? "is of" : "are of", bounds == 1 ? "is" : "are");

@@ -1,9 +1,13 @@
 #include "sim/run_logs.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/engine_core.h"
+
+/* Where a chosen interval begins. */
+#define SHORTEST_INTERVAL_NS 1000u
 
 static struct outfile *open_log(const char *path, FILE **stream, struct err *err)
 {
@@ -40,8 +44,15 @@ int run_logs_open(struct run_logs *logs, const char *timeline_path, uint64_t tim
         run_logs_abandon(logs);
         return -1;
     }
-    logs->timeline.interval_ns = timeline_interval_ns;
+    logs->timeline.interval_ns = timeline_interval_ns ? timeline_interval_ns : SHORTEST_INTERVAL_NS;
     if (logs->timeline.out) timeline_header(logs->timeline.out);
+    if (logs->timeline.out && timeline_interval_ns == 0) {
+        logs->timeline.kept = malloc(TIMELINE_CHOSEN_ROWS * sizeof *logs->timeline.kept);
+        if (!logs->timeline.kept) {
+            run_logs_abandon(logs);
+            return err_set(err, ERR_FAILED, "out of memory");
+        }
+    }
     if (logs->events) fputs("time_ns,event,request,a,b\n", logs->events);
     if (logs->oom) oom_header(logs->oom);
     return 0;
@@ -53,23 +64,60 @@ static uint64_t mean_of(u128 sum, uint64_t duration)
     return (uint64_t)((sum + duration / 2) / duration);
 }
 
-static void timeline_row(struct run_logs *logs, uint64_t end)
+static void print_row(const struct timeline_row *row, FILE *out)
+{
+    uint64_t duration = row->end_ns - row->begin_ns;
+    fprintf(out, "%" PRIu64, row->begin_ns);
+    for (int s = 0; s < STATE_COUNT; s++) fprintf(out, ",%" PRIu64, mean_of(row->state_byte_time[s], duration));
+    fprintf(out, ",%.3f\n", (double)row->running_time / (double)duration);
+}
+
+/* Ends the present row, and begins the next. */
+static void timeline_row(struct run_logs *logs)
 {
     struct timeline *t = &logs->timeline;
-    uint64_t duration = end - t->begin_ns;
-    if (duration == 0) return;
-    if (++t->rows > TIMELINE_ROWS_MAX) {
+    uint64_t end = t->row.end_ns;
+    if (end == t->row.begin_ns) return;
+    if (t->rows == TIMELINE_ROWS_MAX) {
         logs->too_many_rows = true;
     } else {
-        fprintf(t->out, "%" PRIu64, t->begin_ns);
-        for (int s = 0; s < STATE_COUNT; s++) {
-            fprintf(t->out, ",%" PRIu64, mean_of(t->state_byte_time[s], duration));
-        }
-        fprintf(t->out, ",%.3f\n", (double)t->running_time / (double)duration);
+        if (t->kept) t->kept[t->rows] = t->row;
+        else print_row(&t->row, t->out);
+        t->rows++;
     }
-    memset(t->state_byte_time, 0, sizeof t->state_byte_time);
-    t->running_time = 0;
-    t->begin_ns = end;
+    t->row = (struct timeline_row){.begin_ns = end, .end_ns = end};
+}
+
+static void merge_rows(struct timeline_row *into, const struct timeline_row *next)
+{
+    for (int s = 0; s < STATE_COUNT; s++) into->state_byte_time[s] += next->state_byte_time[s];
+    into->running_time += next->running_time;
+    into->end_ns = next->end_ns;
+}
+
+/* The next longer interval. Rows that now share one become one, the present row among them. */
+static void lengthen_interval(struct timeline *t)
+{
+    uint64_t rows = 0;
+    t->interval_ns *= t->grow_by_5 ? 5 : 2;
+    t->grow_by_5 = !t->grow_by_5;
+    for (uint64_t i = 0; i < t->rows; i++) {
+        const struct timeline_row row = t->kept[i];
+        if (rows > 0 && t->kept[rows - 1].begin_ns / t->interval_ns == row.begin_ns / t->interval_ns) merge_rows(&t->kept[rows - 1], &row);
+        else t->kept[rows++] = row;
+    }
+    t->rows = rows;
+    if (rows > 0 && t->kept[rows - 1].begin_ns / t->interval_ns == t->row.begin_ns / t->interval_ns) {
+        struct timeline_row row = t->kept[--t->rows];
+        merge_rows(&row, &t->row);
+        t->row = row;
+    }
+}
+
+static void make_room(struct timeline *t, uint64_t end)
+{
+    uint64_t first = t->rows > 0 ? t->kept[0].begin_ns : t->row.begin_ns;
+    while ((end - first) / t->interval_ns + 2 > TIMELINE_CHOSEN_ROWS) lengthen_interval(t);
 }
 
 static void on_stretch(void *context, const struct levels *levels, uint64_t begin, uint64_t end)
@@ -78,19 +126,19 @@ static void on_stretch(void *context, const struct levels *levels, uint64_t begi
     struct timeline *t = &logs->timeline;
     if (!t->started) {
         t->started = true;
-        t->begin_ns = begin - begin % t->interval_ns;
-        if (t->begin_ns < begin) t->begin_ns = begin;
+        t->row.begin_ns = t->row.end_ns = begin;
     }
-    if ((end - begin) / t->interval_ns > TIMELINE_ROWS_MAX) logs->too_many_rows = true; /* known at once */
+    if (t->kept) make_room(t, end);
+    else if ((end - begin) / t->interval_ns > TIMELINE_ROWS_MAX) logs->too_many_rows = true; /* known at once */
     while (begin < end && !logs->too_many_rows) {
         uint64_t row_end = begin - begin % t->interval_ns + t->interval_ns;
         uint64_t until = end < row_end ? end : row_end;
         for (int s = 0; s < STATE_COUNT; s++) {
-            t->state_byte_time[s] += (u128)levels->state_bytes[s] * (until - begin);
+            t->row.state_byte_time[s] += (u128)levels->state_bytes[s] * (until - begin);
         }
-        t->running_time += (u128)levels->running_seqs * (until - begin);
-        t->end_ns = until;
-        if (until == row_end) timeline_row(logs, until);
+        t->row.running_time += (u128)levels->running_seqs * (until - begin);
+        t->row.end_ns = until;
+        if (until == row_end) timeline_row(logs);
         begin = until;
     }
 }
@@ -150,7 +198,11 @@ void run_logs_hook(struct run_logs *logs, struct engine_hooks *hooks)
 
 int run_logs_commit(struct run_logs *logs, struct err *err)
 {
-    if (logs->timeline.out && logs->timeline.started) timeline_row(logs, logs->timeline.end_ns);
+    struct timeline *t = &logs->timeline;
+    if (t->out && t->started) timeline_row(logs);
+    for (uint64_t i = 0; t->kept && i < t->rows; i++) print_row(&t->kept[i], t->out);
+    free(t->kept);
+    t->kept = NULL;
     if (logs->too_many_rows) {
         run_logs_abandon(logs);
         return err_set(err, ERR_USAGE,
@@ -175,4 +227,6 @@ void run_logs_abandon(struct run_logs *logs)
     outfile_abandon(logs->events_file);
     outfile_abandon(logs->oom_file);
     logs->timeline_file = logs->events_file = logs->oom_file = NULL;
+    free(logs->timeline.kept);
+    logs->timeline.kept = NULL;
 }

@@ -17,7 +17,7 @@ function indexAt(xs, x) {
 
 class Plot {
   /* spec: {id, title, note, x: {values, text, steps, log2, ticks}, series: [{name, values, min, max, color, hidden, text(value, i)}],
-   *        stacked, yText, group, height} */
+   *        stacked, yText, yTick, yMax, binary, group, height} */
   constructor(parent, spec) {
     this.spec = spec;
     this.shown = spec.series.map(s => !s.hidden);
@@ -30,9 +30,9 @@ class Plot {
     this.buttons = spec.series.map((s, i) => this.button(s, i));
     const caption = el("figcaption", { id: spec.id + "-title" }, spec.title, spec.note ? el("small", {}, spec.note) : null);
     const controls = el("div", { class: "controls no-print" },
-      this.plain("Zoom in", () => this.zoom(0.5)), this.plain("Zoom out", () => this.zoom(2)), this.plain("Show all", () => this.setRange(null)));
+      this.plain("Zoom in", () => this.zoom(0.5)), this.plain("Zoom out", () => this.zoom(2)), this.plain("Show all", () => this.setRange(null)), this.at);
     this.figure = el("figure", { role: "group", "aria-labelledby": spec.id + "-title" }, caption,
-      el("div", { class: "legend" }, this.buttons), HAS_PLOTS ? [this.box, this.at, controls, this.said] : null, this.values());
+      el("div", { class: "legend" }, this.buttons), HAS_PLOTS ? [this.box, controls, this.said] : null, this.values());
     parent.append(this.figure);
     if (!HAS_PLOTS) return;
     plots.push(this);
@@ -140,8 +140,8 @@ class Plot {
         y: { range: (u, min, max) => [Math.min(0, min || 0), spec.yMax || (max > 0 ? max * 1.05 : 1)] },
       },
       axes: [
-        { ...axis, space: 70, values: (u, ticks) => ticks.map(v => spec.x.tick(v)), ...(spec.x.ticks ? { splits: () => spec.x.ticks, filter: (u, s) => s } : {}) },
-        { ...axis, size: 74, values: (u, ticks) => ticks.map(v => v === null ? "" : (spec.yTick || spec.yText)(v)) },
+        { ...axis, size: 36, space: 70, values: (u, ticks) => ticks.map(v => spec.x.tick(v)), ...(spec.x.ticks ? { splits: () => spec.x.ticks, filter: (u, s) => s } : {}) },
+        { ...axis, size: 74, ...(spec.binary ? { incrs: Array.from({ length: 60 }, (v, i) => 2 ** i) } : {}), values: (u, ticks) => ticks.map(v => v === null ? "" : (spec.yTick || spec.yText)(v)) },
       ],
       series: [{}, ...lines.map(l => ({ stroke: color(l.s.color), width: spec.stacked ? 0.5 : 2, paths, points: { show: !spec.x.steps }, spanGaps: true, ...l.more }))],
       bands,

@@ -31,12 +31,13 @@ function valueSeries(name, colorName, column, axis, more) {
 
 function statesPlot(parent, detail, unit) {
   const t = detail.timeline, axis = timeAxis(t.time_ns, t.end_ns), pool = DATA.runs[detail.run].pool_bytes;
-  const share = unit === "share";
-  const text = v => share ? percentText(v / pool) : bytesText(v);
-  const series = STATES.filter(s => t.values[s]).map(s => valueSeries(s, "s-" + s, t.values[s], axis));
+  const share = unit === "share", scaled = v => share ? v / pool : v;
+  const column = c => ({ mean: c.mean.map(scaled), min: c.min && c.min.map(scaled), max: c.max && c.max.map(scaled) });
+  const series = STATES.filter(s => t.values[s]).map(s => valueSeries(s, "s-" + s, column(t.values[s]), axis));
   return new Plot(parent, {
     id: "plot-states", title: "Where the pool’s bytes were", note: "Stacked; each step is the mean over its time.",
-    x: axis, series, stacked: true, yText: text, yTick: v => share ? Math.round(100 * v / pool) + " %" : bytesText(v), yMax: pool, group: "time", height: 320,
+    x: axis, series, stacked: true, yText: share ? percentText : bytesText, yTick: share ? v => Math.round(100 * v) + " %" : bytesText, binary: !share,
+    yMax: scaled(pool), group: "time", height: 320,
   });
 }
 

@@ -11,7 +11,7 @@ function figureText(name, value) {
 
 function numericOptions() {
   return DATA.option_names.map((name, i) => ({ name, i })).filter(o => o.name !== "seed" &&
-    DATA.runs.every(r => r.options[o.i] === null || typeof r.options[o.i] === "number") && new Set(DATA.runs.map(r => r.options[o.i])).size > 1);
+    DATA.runs.every(r => r.options[o.i] === null || typeof r.options[o.i] === "number") && new Set(DATA.runs.map(r => r.options[o.i]).filter(v => v !== null)).size > 1);
 }
 
 /* Results that differ in nothing but x and the seed make one line. */
