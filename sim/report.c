@@ -212,6 +212,7 @@ void report_figures(struct result *r, struct engine *e, const struct options *o,
     result_u64(r, "copies", s->copies);
     result_u64(r, "units_allocated", s->units_allocated);
     result_u64(r, "scheduled_tokens", s->scheduled_tokens);
+    result_text(r, "step_time_note", e->config.step_time.note[0] ? e->config.step_time.note : NULL);
     report_pool(r, e, o);
     report_hits(r, e, summary->trace_block_tokens);
     report_states(r, "states", &a->whole);

@@ -170,9 +170,12 @@ static void hit_lines(const struct result *r, FILE *out)
 void report_table(const struct result *r, FILE *out)
 {
     const struct result_entry *clairvoyant = result_find(r, "clairvoyant");
-    fprintf(out, "policy %s%s, rules %s, scheduler %s, step time %s\n", text_of(r, "policy"),
+    const struct result_entry *note = result_find(r, "step_time_note");
+    bool noted = note && note->kind == RESULT_TEXT;
+    fprintf(out, "policy %s%s, rules %s, scheduler %s, step time %s%s%s%s\n", text_of(r, "policy"),
             clairvoyant && clairvoyant->yes ? " (clairvoyant)" : "", text_of(r, "rules"),
-            text_of(r, "scheduler"), text_of(r, "step_time"));
+            text_of(r, "scheduler"), text_of(r, "step_time"), noted ? " (" : "", noted ? note->text : "",
+            noted ? ")" : "");
     fprintf(out, "trace %s, checksum %s\n\n", text_of(r, "trace"), text_of(r, "trace_checksum"));
     balance_sheet(r, out);
     fputc('\n', out);

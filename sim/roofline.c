@@ -38,7 +38,7 @@ void roofline_init(struct roofline *model, const struct roofline_shape *shape, c
         .layers_us = shape->layers * r->layer_us,
         .power = r->power,
         .dense_us = (shape->dense_parameters * shape->weight_bytes + shape->head_parameters * 2) / read,
-        .experts_us = shape->expert_parameters * shape->weight_bytes / read,
+        .experts_us = shape->expert_parameters * shape->expert_weight_bytes / read,
         .experts = shape->experts,
         .experts_per_token = shape->experts_per_token,
         .token_us = 2 * active / flops,

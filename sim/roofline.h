@@ -24,7 +24,7 @@ struct roofline_shape {
     double expert_parameters;    /* of all routed experts of all layers; 0 without experts */
     double experts, experts_per_token; /* routed ones of a layer; 0 without experts */
     double head_parameters;      /* vocabulary x hidden, computed in 16 bits */
-    double weight_bytes;         /* bytes of a parameter of the layers */
+    double weight_bytes, expert_weight_bytes; /* bytes of a parameter: of the layers without experts, of the experts */
     double attended_width;       /* sum over layers with full attention of query heads x head size */
     double window_width;         /* the same over layers with a sliding window */
     double window_tokens;        /* 0: none */

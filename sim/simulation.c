@@ -6,6 +6,7 @@
 #include "sim/engine_core.h"
 #include "sim/numbers.h"
 #include "sim/report.h"
+#include "sim/roofline_plan.h"
 
 /* --- what must be known of the trace -------------------------------------------------------- */
 
@@ -105,6 +106,7 @@ static int set_step_time(struct step_time *model, const struct optset *set, cons
     model->step_ns = o->step_ns;
     model->kind = STEP_TIME_UNIT;
     if (o->step_time == OPT_STEP_TIME_UNIT) return 0;
+    if (o->step_time == OPT_STEP_TIME_ROOFLINE) return roofline_from_options(model, set, o, err);
     return step_time_linear_init(model, optset_text(set, "step-time-shape"),
                                  optset_text(set, "step-time-dtypes"), err);
 }

@@ -35,6 +35,7 @@ struct step_time {
     uint64_t step_ns; /* unit: every step takes this long, > 0 */
     struct step_time_linear linear;
     struct roofline roofline;
+    char note[96]; /* what of it is measured, for reports; "" when there is nothing to say */
 };
 
 /* The built-in coefficients. shape: "8b" or "70b/8"; dtypes: weights and KV, "bf16-bf16", "fp8-bf16",

@@ -244,7 +244,7 @@ static void roofline__experts__are_read_as_far_as_tokens_reach_them(void **state
 {
     (void)state;
     const struct roofline_shape shape = {
-        .expert_parameters = 8000000000.0, .experts = 8, .experts_per_token = 2, .weight_bytes = 2};
+        .expert_parameters = 8000000000.0, .experts = 8, .experts_per_token = 2, .expert_weight_bytes = 2};
     const struct roofline_scale h200 = {1, 1, 1};
     struct roofline model;
     roofline_init(&model, &shape, &h200);
