@@ -91,7 +91,7 @@ int trace_facts_read(struct trace_facts *facts, struct wl_source *source, const 
         return err_set(err, ERR_USAGE, "--warmup, --measure: %s can be read only once, expected a file",
                        wl_name(source));
     }
-    if (read_through(source, err)) return -1;
+    if (!wl_summary_complete(source) && read_through(source, err)) return -1;
     facts->known = true;
     facts->summary = *wl_summary(source);
     if (set_window(facts, source, o, scheduler && scheduler->serial, err)) return -1;
@@ -232,32 +232,47 @@ static void report_paged_pool(struct result *r, const struct engine *e)
     result_text(r, "paged_pool.per_request_hits_sha256", hex);
 }
 
-int simulation_run(struct result *r, const struct optset *set, const struct options *o,
-                   struct wl_source *source, const struct trace_facts *facts,
-                   const struct simulation_extras *extras, struct err *err)
+struct engine *simulation_engine(const struct optset *set, const struct options *o, struct wl_source *source,
+                                 const struct trace_facts *facts, const struct simulation_extras *extras, struct err *err)
 {
     static const struct simulation_extras none;
     struct engine_config config;
     if (!extras) extras = &none;
-    if (simulation_configure(&config, set, o, facts, err)) return -1;
+    if (simulation_configure(&config, set, o, facts, err)) return NULL;
     config.hooks = extras->hooks;
     config.replay_stalls = extras->replay_stalls;
     config.max_steps = extras->max_steps;
     config.watch = extras->watch;
     struct engine *e = engine_create(&config, err);
-    if (!e) return -1;
+    if (!e) return NULL;
     if (extras->begin) extras->begin(extras->context, e);
     if (engine_run(e, source, err)) {
         engine_destroy(e);
-        return -1;
+        return NULL;
     }
     if (extras->end) extras->end(extras->context);
+    return e;
+}
+
+int simulation_report(struct result *r, const struct optset *set, const struct options *o,
+                      const struct wl_source *source, struct engine *e, struct err *err)
+{
     const struct wl_summary *summary = wl_summary(source);
     report_provenance(r, set, o, wl_name(source), summary);
     report_figures(r, e, o, summary);
-    if (config.scheduler->serial && e->caches) report_paged_pool(r, e);
+    if (e->config.scheduler->serial && e->caches) report_paged_pool(r, e);
     report_options(r, set);
-    engine_destroy(e);
     if (r->out_of_memory) return err_set(err, ERR_FAILED, "out of memory");
     return 0;
+}
+
+int simulation_run(struct result *r, const struct optset *set, const struct options *o,
+                   struct wl_source *source, const struct trace_facts *facts,
+                   const struct simulation_extras *extras, struct err *err)
+{
+    struct engine *e = simulation_engine(set, o, source, facts, extras, err);
+    if (!e) return -1;
+    int status = simulation_report(r, set, o, source, e, err);
+    engine_destroy(e);
+    return status;
 }

@@ -19,7 +19,7 @@ struct trace_facts {
 /* Longest sequence that the default takes from a trace: longer prompts in it are rejected. */
 #define MODEL_LEN_FROM_TRACE_MAX ((uint64_t)1 << 28)
 
-/* Reads the source once (twice when --warmup or --measure is a share of the requests) and rewinds it.
+/* Reads the source once if its summary is not known (once more when --warmup or --measure is a share of the requests) and rewinds it.
  * A source that cannot be rewound leaves facts->known false and must not need the facts. */
 int trace_facts_read(struct trace_facts *facts, struct wl_source *source,
                      const struct options *options, struct err *err);
@@ -40,6 +40,13 @@ struct simulation_extras {
     void (*end)(void *context);
     void *context;
 };
+
+/* The parts of it. The engine has run to its end; NULL with err. Its report is that of any options which differ from those
+ * it was made with only in what its policy does not heed. */
+struct engine *simulation_engine(const struct optset *set, const struct options *options, struct wl_source *source,
+                                 const struct trace_facts *facts, const struct simulation_extras *extras, struct err *err);
+int simulation_report(struct result *result, const struct optset *set, const struct options *options,
+                      const struct wl_source *source, struct engine *engine, struct err *err);
 
 /* Configures, runs, reports. extras may be NULL. result must be initialised; the source stands at its
  * beginning and is read to its end. */

@@ -7,6 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "sim/result_read.h"
 #include "sim/simulation.h"
 
@@ -23,7 +26,10 @@ struct cell {
     struct optset *set;
     size_t trace; /* index of its shared trace */
     char *line;   /* its results line, when done */
+    char *made;   /* the same, not handed over yet */
+    size_t leader, next_same; /* the first cell with the same simulation, and the next one; NONE: no such cell */
 };
+#define NONE SIZE_MAX
 
 struct sweep {
     struct cell *cells;
@@ -90,8 +96,86 @@ static int check_pipes(const struct sweep *s, struct err *err)
     return err_set(err, ERR_USAGE, "--trace: found '-' to be read in %zu ways, expected a file", pipes);
 }
 
+/* What decides a cell's simulation: a hash of it, where other cells may have the same. */
+struct cell_mark {
+    uint64_t hash;
+    size_t cell;
+};
+
+/* The next option that counts; skips the block size, which is all that may differ. */
+static bool next_counting(const struct optset *set, size_t *i, const struct option_spec **spec, char *text)
+{
+    do {
+        if (!optset_echo(set, i, spec, text, OPTSET_ECHO_BYTES)) return false;
+    } while (strcmp((*spec)->name, "block-size") == 0);
+    return true;
+}
+
+static uint64_t hash_counting(const struct optset *set)
+{
+    const struct option_spec *spec;
+    char text[OPTSET_ECHO_BYTES];
+    uint64_t hash = 0;
+    for (size_t i = 0; next_counting(set, &i, &spec, text);) hash = XXH3_64bits_withSeed(text, strlen(text), hash);
+    return hash;
+}
+
+static bool same_counting(const struct optset *a, const struct optset *b)
+{
+    const struct option_spec *of_a, *of_b;
+    char text_a[OPTSET_ECHO_BYTES], text_b[OPTSET_ECHO_BYTES];
+    for (size_t i = 0, k = 0;;) {
+        bool more = next_counting(a, &i, &of_a, text_a);
+        if (more != next_counting(b, &k, &of_b, text_b)) return false;
+        if (!more) return true;
+        if (of_a != of_b || strcmp(text_a, text_b) != 0) return false;
+    }
+}
+
+static int by_hash(const void *pa, const void *pb)
+{
+    const struct cell_mark *a = pa, *b = pb;
+    if (a->hash != b->hash) return a->hash < b->hash ? -1 : 1;
+    return (a->cell > b->cell) - (a->cell < b->cell);
+}
+
+/* Whether the block size plays no part in the cell's simulation. */
+static bool heeds_no_block_size(const struct options *o)
+{
+    return (o->policy_ops->flags & (KV_TOKEN_UNITS | KV_CONTIGUOUS)) != 0 && (o->pool_tokens != OPT_UNSET || o->num_gpu_blocks == OPT_UNSET);
+}
+
+/* Cells that differ only in a block size that does not matter to them are simulated once. marks: of those for which it
+ * does not. */
+static void find_same(struct sweep *s, struct cell_mark *marks, size_t count)
+{
+    if (count > 0) qsort(marks, count, sizeof *marks, by_hash);
+    for (size_t first = 0, i = 1; i < count; i++) {
+        struct cell *a = &s->cells[marks[first].cell], *b = &s->cells[marks[i].cell];
+        if (marks[i].hash != marks[first].hash || a->trace != b->trace || !same_counting(a->set, b->set)) {
+            first = i;
+            continue;
+        }
+        b->leader = marks[first].cell;
+        s->cells[marks[i - 1].cell].next_same = marks[i].cell;
+    }
+}
+
 /* More cells than this are a mistake in a list. */
 #define CELLS_MAX 10000000u
+
+/* Cell number cell_count; options: of it. */
+static int make_cell(struct sweep *s, const struct optset *set, struct options *o, struct err *err)
+{
+    struct cell *cell = &s->cells[s->cell_count];
+    cell->leader = cell->next_same = NONE;
+    cell->set = optset_cell(set, s->cell_count);
+    if (!cell->set) return err_set(err, ERR_FAILED, "out of memory");
+    if (options_resolve(cell->set, o, err) || options_need_trace(o, err)) return -1;
+    if (!find_trace(s, o, &cell->trace)) return err_set(err, ERR_FAILED, "out of memory");
+    s->traces[cell->trace].cells_left++;
+    return 0;
+}
 
 static int make_cells(struct sweep *s, const struct optset *set, struct err *err)
 {
@@ -101,23 +185,19 @@ static int make_cells(struct sweep *s, const struct optset *set, struct err *err
                        (unsigned long long)count, CELLS_MAX);
     }
     s->cells = calloc((size_t)count, sizeof *s->cells);
-    if (!s->cells) return err_set(err, ERR_FAILED, "out of memory");
-    for (; s->cell_count < count; s->cell_count++) {
-        struct cell *cell = &s->cells[s->cell_count];
+    struct cell_mark *marks = calloc((size_t)count, sizeof *marks);
+    size_t marked = 0;
+    int status = s->cells && marks ? 0 : err_set(err, ERR_FAILED, "out of memory");
+    for (; status == 0 && s->cell_count < count; s->cell_count++) {
         struct options o;
-        cell->set = optset_cell(set, s->cell_count);
-        if (!cell->set) return err_set(err, ERR_FAILED, "out of memory");
-        if (options_resolve(cell->set, &o, err) || options_need_trace(&o, err)) {
-            s->cell_count++;
-            return -1;
-        }
-        if (!find_trace(s, &o, &cell->trace)) {
-            s->cell_count++;
-            return err_set(err, ERR_FAILED, "out of memory");
-        }
-        s->traces[cell->trace].cells_left++;
+        struct cell *cell = &s->cells[s->cell_count];
+        status = make_cell(s, set, &o, err);
+        if (status || !heeds_no_block_size(&o)) continue;
+        marks[marked++] = (struct cell_mark){.hash = hash_counting(cell->set), .cell = s->cell_count};
     }
-    return check_pipes(s, err);
+    if (status == 0) find_same(s, marks, marked);
+    free(marks);
+    return status ? status : check_pipes(s, err);
 }
 
 struct sweep *sweep_create(const struct optset *set, struct err *err)
@@ -141,6 +221,7 @@ void sweep_destroy(struct sweep *s)
     for (size_t i = 0; i < s->cell_count; i++) {
         optset_destroy(s->cells[i].set);
         free(s->cells[i].line);
+        free(s->cells[i].made);
         if (s->rows) result_release(&s->rows[i]);
     }
     for (size_t i = 0; i < s->trace_count; i++) wl_trace_destroy(s->traces[i].trace);
@@ -245,29 +326,59 @@ static int drop_outdated(struct sweep *s, struct err *err)
     return 0;
 }
 
-static int run_cell(struct sweep *s, struct cell *cell, char **line, struct err *err)
+/* The cell's results line, from an engine that has run. */
+static int write_line(struct cell *cell, const struct wl_source *source, struct engine *engine, struct err *err)
 {
     struct options o;
-    struct trace_facts facts;
     struct result result;
+    size_t bytes;
+    if (options_resolve(cell->set, &o, err)) return -1;
+    result_init(&result);
+    int status = simulation_report(&result, cell->set, &o, source, engine, err);
+    if (status == 0) {
+        FILE *out = open_memstream(&cell->made, &bytes);
+        if (out) result_write_line(&result, out);
+        if (!out || fclose(out)) status = err_set(err, ERR_FAILED, "out of memory");
+    }
+    result_release(&result);
+    return status;
+}
+
+/* Makes the lines of a cell and of those with the same simulation. */
+static int run_cell(struct sweep *s, size_t index, struct err *err)
+{
+    struct cell *cell = &s->cells[index];
+    struct options o;
+    struct trace_facts facts;
     if (options_resolve(cell->set, &o, err)) return -1;
     struct wl_source *source = wl_trace_open(s->traces[cell->trace].trace);
     if (!source) return err_set(err, ERR_FAILED, "out of memory");
-    result_init(&result);
-    int status = trace_facts_read(&facts, source, &o, err);
-    if (status == 0) status = simulation_run(&result, cell->set, &o, source, &facts, NULL, err);
-    if (status == 0) {
-        size_t bytes;
-        FILE *out = open_memstream(line, &bytes);
-        if (out) result_write_line(&result, out);
-        if (!out || fclose(out)) status = err_set(err, ERR_FAILED, "out of memory");
-    } else {
-        err_prefix(err, "cell %zu (policy %s, block size %llu)", (size_t)(cell - s->cells) + 1,
-                   o.policy_ops->name, (unsigned long long)o.block_tokens);
+    struct engine *engine = NULL;
+    if (trace_facts_read(&facts, source, &o, err) == 0) {
+        engine = simulation_engine(cell->set, &o, source, &facts, NULL, err);
     }
-    result_release(&result);
+    int status = engine ? 0 : -1;
+    for (size_t i = index; status == 0 && i != NONE; i = s->cells[i].next_same) {
+        if (!s->cells[i].line) status = write_line(&s->cells[i], source, engine, err);
+    }
+    if (status) {
+        err_prefix(err, "cell %zu (policy %s, block size %llu)", index + 1, o.policy_ops->name,
+                   (unsigned long long)o.block_tokens);
+    }
+    engine_destroy(engine);
     wl_close(source);
     return status;
+}
+
+/* Whose first cell an earlier run has done is run on its own. */
+static void part_from_done(struct sweep *s)
+{
+    for (size_t i = 0; i < s->cell_count; i++) {
+        struct cell *cell = &s->cells[i];
+        if (cell->line && cell->leader == NONE) cell->next_same = NONE;
+        if (cell->leader == NONE || !s->cells[cell->leader].line) continue;
+        cell->leader = cell->next_same = NONE;
+    }
 }
 
 static double seconds_since(const struct timespec *begin)
@@ -287,24 +398,28 @@ static void show_progress(const struct sweep *s)
 }
 
 /* With the lock held. */
-static void finish_cell(struct sweep *s, size_t index, char *line)
+static void finish_cell(struct sweep *s, size_t index)
 {
     struct cell *cell = &s->cells[index];
     struct shared_trace *t = &s->traces[cell->trace];
-    cell->line = line;
+    if (!cell->made) return; /* an earlier run's line counts */
+    cell->line = cell->made;
+    cell->made = NULL;
     s->done++;
     if (--t->cells_left == 0) {
         wl_trace_destroy(t->trace);
         t->trace = NULL;
     }
-    if (s->sink && s->sink(s->sink_context, index, line, s->err)) s->failed = true;
+    if (s->sink && s->sink(s->sink_context, index, cell->line, s->err)) s->failed = true;
     show_progress(s);
 }
 
 /* With the lock held: the next cell to run, its trace loaded; false when there is none. */
 static bool next_cell(struct sweep *s, size_t *index)
 {
-    while (!s->failed && s->next < s->cell_count && s->cells[s->next].line) s->next++;
+    while (!s->failed && s->next < s->cell_count && (s->cells[s->next].line || s->cells[s->next].leader != NONE)) {
+        s->next++;
+    }
     if (s->failed || s->next == s->cell_count) return false;
     *index = s->next++;
     if (load_trace(&s->traces[s->cells[*index].trace], s->err)) s->failed = true;
@@ -318,17 +433,15 @@ static void *worker(void *context)
     pthread_mutex_lock(&s->lock);
     while (next_cell(s, &index)) {
         struct err err = {0};
-        char *line = NULL;
         pthread_mutex_unlock(&s->lock);
-        int status = run_cell(s, &s->cells[index], &line, &err);
+        int status = run_cell(s, index, &err);
         pthread_mutex_lock(&s->lock);
         if (status) {
             if (!s->failed) *s->err = err;
             s->failed = true;
-            free(line);
-        } else {
-            finish_cell(s, index, line);
+            continue;
         }
+        for (size_t i = index; i != NONE; i = s->cells[i].next_same) finish_cell(s, i);
     }
     pthread_mutex_unlock(&s->lock);
     return NULL;
@@ -365,6 +478,7 @@ int sweep_run(struct sweep *s, unsigned threads, sweep_sink sink, void *context,
     s->sink_context = context;
     clock_gettime(CLOCK_MONOTONIC, &s->begin);
     if (drop_outdated(s, err)) return -1;
+    part_from_done(s);
     s->started_done = s->done;
     for (size_t i = 0; sink && i < s->cell_count; i++) {
         if (s->cells[i].line && sink(context, i, s->cells[i].line, err)) return -1;

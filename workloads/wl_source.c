@@ -252,3 +252,8 @@ const struct wl_summary *wl_summary(const struct wl_source *source)
 {
     return &source->summary;
 }
+
+bool wl_summary_complete(const struct wl_source *source)
+{
+    return source->complete;
+}

@@ -51,6 +51,8 @@ struct wl_summary {
     uint32_t trace_block_tokens; /* largest token count of one id; 1 for token-exact content; 0 none */
 };
 const struct wl_summary *wl_summary(const struct wl_source *source);
+/* Whether the summary is of the whole source: it was read to its end once, or is in memory. */
+bool wl_summary_complete(const struct wl_source *source);
 
 /* Reads the rest of the source into memory. */
 int wl_trace_load(struct wl_source *source, struct wl_trace **trace, struct err *err);
