@@ -78,7 +78,7 @@ endif
 
 .SECONDARY:
 .DELETE_ON_ERROR:
-.PHONY: all man test check demo repro block-size bench asan install uninstall clean help tests FORCE
+.PHONY: all man test check demo repro block-size bench test-full asan install uninstall clean help tests FORCE
 
 all: $(PROGRAM)
 
@@ -162,6 +162,10 @@ tests: $(PROGRAM) $(TESTS) $(FUZZ_REPLAY)
 test check: tests
 	@MODE=$(MODE) sh scripts/run_tests.sh $(TESTS)
 
+# What needs a browser: scripts/setup.sh --full installs it.
+test-full: $(PROGRAM)
+	@PAGESIM_BIN=$(PROGRAM) node tests/browser/report.mjs
+
 asan:
 	@$(MAKE) --no-print-directory MODE=asan test
 
@@ -208,6 +212,7 @@ clean:
 help:
 	@echo 'make             build/release/pagesim'
 	@echo 'make test        builds and runs the test suite'
+	@echo 'make test-full   the tests that need a browser (scripts/setup.sh --full installs it)'
 	@echo 'make asan        the same under the address and undefined-behaviour sanitizers'
 	@echo 'make demo        the main job: policies x block sizes, tables and plots in build/demo/'
 	@echo 'make repro       regenerates published figures in build/repro/'

@@ -108,11 +108,14 @@ function sortable(t) {
   return t;
 }
 
+let choices = 0;
+
 /* A labelled choice. options: [value, text]. */
 function choice(label, options, chosen, changed) {
-  const select = el("select", { on: { change: () => changed(select.value) } },
+  const id = "choice-" + choices++;
+  const select = el("select", { id, on: { change: () => changed(select.value) } },
     options.map(([value, text]) => el("option", { value: String(value), selected: String(value) === String(chosen) }, text)));
-  return el("label", {}, label, select);
+  return el("span", { class: "choice" }, el("label", { for: id }, label), select);
 }
 
 /* Shows a section and its link. */

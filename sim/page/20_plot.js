@@ -127,6 +127,15 @@ class Plot {
     return { lines, bands };
   }
 
+  /* All of the x axis; single points have room beside them. */
+  whole() {
+    const { values, steps, log2 } = this.spec.x, first = values[0], last = values[values.length - 1];
+    if (steps) return first < last ? [first, last] : [first - 1, last + 1];
+    if (log2) return [first / 1.2, last * 1.2];
+    const room = (last - first) * 0.03 || 1;
+    return [first - room, last + room];
+  }
+
   options(lines, bands) {
     const { spec } = this, ink = color("soft"), line = color("line");
     const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "12px system-ui, sans-serif" };
@@ -136,7 +145,7 @@ class Plot {
       width: Math.max(200, this.box.clientWidth), height: spec.height || 280,
       legend: { show: false },
       scales: {
-        x: { time: false, distr: spec.x.log2 ? 3 : 1, log: 2, range: (u, min, max) => this.range || (xs.length > 1 ? [xs[0], xs[xs.length - 1]] : [min - 1, max + 1]) },
+        x: { time: false, distr: spec.x.log2 ? 3 : 1, log: 2, range: () => this.range || this.whole() },
         y: { range: (u, min, max) => [Math.min(0, min || 0), spec.yMax || (max > 0 ? max * 1.05 : 1)] },
       },
       axes: [
@@ -185,13 +194,13 @@ class Plot {
     for (const p of plots) {
       if (p !== this && (!this.spec.group || p.spec.group !== this.spec.group)) continue;
       p.range = range;
-      const xs = p.spec.x.values;
-      p.u.setScale("x", range ? { min: range[0], max: range[1] } : { min: xs[0], max: xs[xs.length - 1] });
+      const [min, max] = range || p.whole();
+      p.u.setScale("x", { min, max });
     }
   }
 
   zoom(factor) {
-    const xs = this.spec.x.values, first = xs[0], last = xs[xs.length - 1];
+    const xs = this.spec.x.values, [first, last] = this.whole();
     const [min, max] = this.range || [first, last];
     const middle = this.index === null ? (min + max) / 2 : Math.min(max, Math.max(min, xs[this.index]));
     const from = Math.max(first, middle - (middle - min) * factor), to = Math.min(last, middle + (max - middle) * factor);

@@ -29,9 +29,11 @@ function linesOver(x) {
   return Array.from(lines.values());
 }
 
-/* What of the options tells the lines apart. */
+/* What of the options tells the lines apart. Options that only one policy has say nothing unless its own lines differ in them. */
 function lineName(line, all) {
-  const telling = line.rest.filter(([n, v]) => all.some(o => o !== line && !o.rest.some(([m, w]) => m === n && w === v)));
+  const of = (l, name) => { const found = l.rest.find(([n]) => n === name); return found ? found[1] : null; };
+  const others = all.filter(o => o !== line), twins = others.filter(o => of(o, "policy") === of(line, "policy"));
+  const telling = line.rest.filter(([n, v]) => n === "policy" ? others.some(o => of(o, n) !== v) : twins.some(o => of(o, n) !== v));
   return telling.map(([n, v]) => n === "policy" ? v : n + "=" + v).join(", ") || "all";
 }
 
