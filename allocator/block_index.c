@@ -21,11 +21,11 @@ void block_index_release(struct block_index *index)
     index->buckets = NULL;
 }
 
-kv_block block_index_find_overflow(const struct block_index *index, uint64_t key)
+kv_block block_index_find_overflow(struct block_index index, uint64_t key)
 {
-    kv_block block = index_bucket_of(index, key)->overflow;
-    while (block != 0 && index->blocks[block].key != key)
-        block = index->blocks[block].overflow_next;
+    kv_block block = index_bucket_of(&index, key)->overflow;
+    while (block != 0 && index.blocks[block].key != key)
+        block = index.blocks[block].overflow_next;
     return block != 0 ? block : KV_BLOCK_NONE;
 }
 
@@ -34,10 +34,10 @@ static uint32_t flags_at(unsigned place)
     return BLOCK_KEYED | BLOCK_FIRST | place << BLOCK_PLACE_SHIFT;
 }
 
-void block_index_enter_overflow(const struct block_index *index, kv_block block)
+void block_index_enter_overflow(struct block_index index, kv_block block)
 {
-    struct keyed_block *b = &index->blocks[block];
-    struct index_bucket *bucket = index_bucket_of(index, b->key);
+    struct keyed_block *b = &index.blocks[block];
+    struct index_bucket *bucket = index_bucket_of(&index, b->key);
     b->overflow_next = bucket->overflow;
     bucket->overflow = block;
     b->flags = flags_at(BUCKET_BLOCKS);
@@ -54,14 +54,14 @@ static kv_block *overflow_link(const struct block_index *index, kv_block block)
     return link;
 }
 
-void block_index_leave_overflow(const struct block_index *index, kv_block block)
+void block_index_leave_overflow(struct block_index index, kv_block block)
 {
-    *overflow_link(index, block) = index->blocks[block].overflow_next;
+    *overflow_link(&index, block) = index.blocks[block].overflow_next;
 }
 
-void block_index_join_ring(const struct block_index *index, kv_block block, kv_block first)
+void block_index_join_ring(struct block_index index, kv_block block, kv_block first)
 {
-    struct keyed_block *blocks = index->blocks;
+    struct keyed_block *blocks = index.blocks;
     kv_block last = blocks[first].twin_prev;
     blocks[block].flags = BLOCK_KEYED;
     blocks[block].twin_next = first;
@@ -70,16 +70,16 @@ void block_index_join_ring(const struct block_index *index, kv_block block, kv_b
     blocks[first].twin_prev = block;
 }
 
-void block_index_leave_ring(const struct block_index *index, kv_block block)
+void block_index_leave_ring(struct block_index index, kv_block block)
 {
-    struct keyed_block *blocks = index->blocks;
+    struct keyed_block *blocks = index.blocks;
     struct keyed_block *b = &blocks[block], *heir = &blocks[b->twin_next];
     if ((b->flags & BLOCK_FIRST) != 0) {
         unsigned place = b->flags >> BLOCK_PLACE_SHIFT;
         if (place < BUCKET_BLOCKS)
-            index_bucket_of(index, b->key)->blocks[place] = b->twin_next;
+            index_bucket_of(&index, b->key)->blocks[place] = b->twin_next;
         else
-            *overflow_link(index, block) = b->twin_next;
+            *overflow_link(&index, block) = b->twin_next;
         heir->overflow_next = b->overflow_next;
         heir->flags = b->flags;
     }

@@ -98,11 +98,12 @@ static inline void block_index_prefetch_block(const struct block_index *index, u
         __builtin_prefetch(&index->blocks[bucket->blocks[index_lowest(places)]]);
 }
 
-kv_block block_index_find_overflow(const struct block_index *index, uint64_t key);
-void block_index_enter_overflow(const struct block_index *index, kv_block block);
-void block_index_leave_overflow(const struct block_index *index, kv_block block);
-void block_index_join_ring(const struct block_index *index, kv_block block, kv_block first);
-void block_index_leave_ring(const struct block_index *index, kv_block block);
+/* By value: a loop's own copy of the index stays in registers. */
+kv_block block_index_find_overflow(struct block_index index, uint64_t key);
+void block_index_enter_overflow(struct block_index index, kv_block block);
+void block_index_leave_overflow(struct block_index index, kv_block block);
+void block_index_join_ring(struct block_index index, kv_block block, kv_block first);
+void block_index_leave_ring(struct block_index index, kv_block block);
 
 static inline kv_block block_index_find(const struct block_index *index, uint64_t key)
 {
@@ -112,10 +113,10 @@ static inline kv_block block_index_find(const struct block_index *index, uint64_
         if (index->blocks[block].key == key)
             return block;
     }
-    return bucket->overflow == 0 ? KV_BLOCK_NONE : block_index_find_overflow(index, key);
+    return bucket->overflow == 0 ? KV_BLOCK_NONE : block_index_find_overflow(*index, key);
 }
 
-static inline bool block_index_add(const struct block_index *index, kv_block block, uint64_t key)
+__attribute__((always_inline)) static inline bool block_index_add(const struct block_index *index, kv_block block, uint64_t key)
 {
     struct index_bucket *bucket = index_bucket_of(index, key);
     struct keyed_block *b = &index->blocks[block];
@@ -125,14 +126,14 @@ static inline bool block_index_add(const struct block_index *index, kv_block blo
     if ((index_places_with(tags, tag) | bucket->overflow) != 0) {
         kv_block first = block_index_find(index, key);
         if (first != KV_BLOCK_NONE) {
-            block_index_join_ring(index, block, first);
+            block_index_join_ring(*index, block, first);
             return false;
         }
     }
     b->twin_next = b->twin_prev = block;
     uint64_t places = index_places_with(tags, 0);
     if (places == 0) {
-        block_index_enter_overflow(index, block);
+        block_index_enter_overflow(*index, block);
         return true;
     }
     unsigned place = index_lowest(places);
@@ -147,14 +148,14 @@ static inline bool block_index_remove(const struct block_index *index, kv_block 
     struct keyed_block *b = &index->blocks[block];
     assert((b->flags & BLOCK_KEYED) != 0);
     if (b->twin_next != block) {
-        block_index_leave_ring(index, block);
+        block_index_leave_ring(*index, block);
         return false;
     }
     unsigned place = b->flags >> BLOCK_PLACE_SHIFT;
     if (place < BUCKET_BLOCKS)
         index_bucket_of(index, b->key)->tags &= ~(UINT64_C(0xff) << 8 * place);
     else
-        block_index_leave_overflow(index, block);
+        block_index_leave_overflow(*index, block);
     b->flags = 0;
     return true;
 }

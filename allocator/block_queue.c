@@ -229,9 +229,40 @@ static void tell_order(struct block_queue *queue, kv_block block, uint64_t key, 
         order->ops->insert(order, block - 1, &content);
 }
 
+/* The counts after `blocks` blocks got keys, `distinct` of which nobody else carries. */
+static void count_keyed(struct block_queue *queue, uint32_t blocks, uint32_t distinct)
+{
+    queue->distinct_keys += distinct;
+    queue->duplicate_keys += blocks - distinct;
+    queue->keyed_blocks += blocks;
+    queue->generation += blocks;
+}
+
+/* A block may have a key already: it is shared after a fork, and the other sequence was first. */
+static bool wants_key(const struct block_index *index, kv_block block)
+{
+    assert(index->blocks[block].refs > 0);
+    return (index->blocks[block].flags & BLOCK_KEYED) == 0;
+}
+
+static void set_keys_in_order(struct block_queue *queue, const kv_block *blocks, const uint64_t *keys,
+                              uint32_t count, uint32_t first)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (!wants_key(&queue->index, blocks[i]))
+            continue;
+        count_keyed(queue, 1, block_index_add(&queue->index, blocks[i], keys[i]));
+        tell_order(queue, blocks[i], keys[i], i > 0 || first > 0 ? blocks[(int64_t)i - 1] : 0, first + i);
+    }
+}
+
 void block_queue_set_keys(struct block_queue *queue, const kv_block *blocks, const uint64_t *keys,
                           uint32_t count, uint32_t first)
 {
+    if (queue->order != NULL) {
+        set_keys_in_order(queue, blocks, keys, count, first);
+        return;
+    }
     const struct block_index index = queue->index;
     uint32_t given = 0, distinct = 0;
     for (uint32_t i = 1; i < count && i < BUCKETS_AHEAD; i++)
@@ -239,19 +270,12 @@ void block_queue_set_keys(struct block_queue *queue, const kv_block *blocks, con
     for (uint32_t i = 0; i < count; i++) {
         if (count - i > BUCKETS_AHEAD)
             block_index_prefetch_bucket(&index, keys[i + BUCKETS_AHEAD]);
-        const struct keyed_block *node = &index.blocks[blocks[i]];
-        assert(node->refs > 0);
-        if ((node->flags & BLOCK_KEYED) != 0)
-            continue; /* shared after a fork, and the other sequence was first */
+        if (!wants_key(&index, blocks[i]))
+            continue;
         given++;
         distinct += block_index_add(&index, blocks[i], keys[i]);
-        if (queue->order != NULL)
-            tell_order(queue, blocks[i], keys[i], i > 0 || first > 0 ? blocks[(int64_t)i - 1] : 0, first + i);
     }
-    queue->distinct_keys += distinct;
-    queue->duplicate_keys += given - distinct;
-    queue->keyed_blocks += given;
-    queue->generation += given;
+    count_keyed(queue, given, distinct);
 }
 
 void block_queue_set_key(struct block_queue *queue, kv_block block, uint64_t key)

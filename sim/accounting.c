@@ -73,6 +73,18 @@ void accounting_update(struct accounting *a, struct account *account, const kv_s
     *account = fresh;
 }
 
+void accounting_add_slots(struct accounting *a, struct account *account, uint32_t seq_count, uint64_t filled_tokens,
+                          uint64_t slots_each, uint64_t final_tokens)
+{
+    uint64_t end = filled_tokens + (account->reserved_tokens + account->internal_tokens) / seq_count;
+    uint64_t reserved = min_u64(slots_each, above(final_tokens, end));
+    uint64_t internal = slots_each - reserved;
+    account->reserved_tokens += seq_count * reserved;
+    account->internal_tokens += seq_count * internal;
+    a->reserved_tokens += seq_count * reserved;
+    a->internal_tokens += seq_count * internal;
+}
+
 void accounting_close(struct accounting *a, struct account *account)
 {
     a->reserved_tokens -= account->reserved_tokens;

@@ -89,6 +89,10 @@ void accounting_init(struct accounting *a, struct kv_policy *policy,
 void accounting_update(struct accounting *a, struct account *account, const kv_seq *seqs,
                        uint32_t seq_count, uint32_t filled_count, uint64_t filled_tokens,
                        uint64_t computed_tokens, uint64_t final_tokens);
+/* The same for a request of which only this has changed: each of its sequences, all filled to filled_tokens and sharing
+ * nothing that is not full, has got so many empty slots more. */
+void accounting_add_slots(struct accounting *a, struct account *account, uint32_t seq_count, uint64_t filled_tokens,
+                          uint64_t slots_each, uint64_t final_tokens);
 /* Units were taken or given back. */
 static inline void accounting_touch(struct accounting *a)
 {

@@ -428,6 +428,9 @@ void engine_growth_ask(const struct engine *e, const struct sim_request *r, uint
         .slots_tokens = min_u64(filled + c->geometry.lookahead_tokens, c->max_model_len),
         .keyed_tokens = min_u64(filled, keyed_limit(e, r)),
         .keys = (const uint64_t *const *)r->keys,
+        .hit = NULL, /* named, so that nothing has to be cleared beforehand: this runs for every block */
+        .whole_tokens = 0,
+        .whole_blocks_max = 0,
     };
 }
 
@@ -492,7 +495,9 @@ bool engine_grow_parked(struct engine *e, struct sim_request *r)
     if (!try_extend(e, r, 1, &taken)) return false;
     book_growth(e, r, &taken);
     if (taken.ask_units == 0) return true;
-    engine_account(e, r); /* the token itself is booked with those of all parked ones */
+    /* The token itself is booked with those of all parked ones. */
+    uint64_t slots = taken.ask_units / r->kv.samples * e->policy->block_tokens;
+    accounting_add_slots(&e->accounting, &r->account, r->kv.samples, r->computed, slots, r->kv.final_tokens);
     engine_event(e, EVENT_GROW, r, r->computed + 1, taken.ask_units);
     return true;
 }

@@ -16,7 +16,7 @@ int park_init(struct engine *e)
      * with every token; where more sequences may run than a step has tokens, not everybody gets one. Step
      * lines name every sequence of every step. */
     p->on = c->scheduler->skips && !c->plain_loop && !e->edge && !c->by_priority && !c->hooks.step && c->geometry.window_tokens == 0 &&
-            (e->policy->block_tokens == 0 || e->policy->block_tokens > 2) &&
+            (e->policy->block_tokens > 2 || (e->policy->ops->flags & KV_CONTIGUOUS && e->policy->ops->flags & KV_RESERVES)) &&
             c->max_num_seqs <= c->max_num_batched_tokens;
     if (!p->on) return 0;
     p->capacity = (uint32_t)c->max_num_seqs;
