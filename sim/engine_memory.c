@@ -178,7 +178,7 @@ bool engine_hold_back(struct engine *e, struct sim_request *r, enum kv_demand_ki
         .headroom_units = headroom,
     };
     uint64_t obtainable = kv_obtainable(e->policy, &call.demand);
-    if (obtainable >= headroom && obtainable - headroom >= ask) return false;
+    if (ask == 0 || (obtainable >= headroom && obtainable - headroom >= ask)) return false;
     struct kv_facts facts;
     kv_get_facts(e->policy, &facts);
     e->demand_units = facts.held_bytes / e->policy->unit_bytes + ask;

@@ -211,6 +211,21 @@ static void run__events__tell_what_a_skipped_request_loses(void **state)
     free(text[1]);
 }
 
+/* Under a window a prompt may be found whole: what asks for nothing is not refused for what others were promised. */
+static void run__reserve_with_a_window__a_prompt_found_whole_starts(void **state)
+{
+    (void)state;
+    struct cli_result r;
+    CLI(&r, "run", "--trace",
+        "gen:requests=150,arrivals=none,prompt=lognormal:4:1@1..700,output=lognormal:3:0.8@1..300,sessions=10,"
+        "session-zipf=0.8,prefix-tokens=100,context-tokens-max=900",
+        "--block-size", "4", "--scheduler", "reserve", "--pool-tokens", "3000", "--sliding-window", "200", "--step-time",
+        "unit", "--check", "--check-every", "50", "--json");
+    assert_int_equal(r.status, 0);
+    check_str_has(r.out, "\"finished\": 150");
+    cli_release(&r);
+}
+
 /* Events are the same whichever way the engine takes. */
 static void run__events__plain_loop_and_skipping_agree(void **state)
 {
@@ -587,6 +602,7 @@ int main(void)
         CASE(run__fail_if__exit_status_4_when_it_holds),
         CASE(run__logs__have_their_headers_and_rows),
         CASE(run__events__tell_what_a_skipped_request_loses),
+        CASE(run__reserve_with_a_window__a_prompt_found_whole_starts),
         CASE(run__events__plain_loop_and_skipping_agree),
         CASE(run__fail_if__says_what_could_not_be_judged),
         CASE(run__static__any_block_size),
