@@ -146,7 +146,7 @@ static void write_header(const struct page *page, const char *title, FILE *out)
     html_text(version ? version : "?", out);
     fputs(".</p>\n<nav aria-label=\"Sections\"><a href=\"#answer\">Answer</a> <a href=\"#balance\">Balance</a> <a href=\"#compare\" data-section>Comparison</a> "
           "<a href=\"#time\" data-section>Over time</a> <a href=\"#map\" data-section>Memory map</a> <a href=\"#refusals\">Refusals</a> "
-          "<a href=\"#requests\" data-section>Requests</a> <a href=\"#options\">Options</a> <a href=\"#reading\">How to read</a></nav></header>\n<main>\n", out);
+          "<a href=\"#device\" data-section>Device</a> <a href=\"#requests\" data-section>Requests</a> <a href=\"#options\">Options</a> <a href=\"#reading\">How to read</a></nav></header>\n<main>\n", out);
 }
 
 static void write_sections(const struct page *page, FILE *out)
@@ -161,6 +161,7 @@ static void write_sections(const struct page *page, FILE *out)
           "<section id=\"time\" aria-labelledby=\"time-title\" hidden><h2 id=\"time-title\">Over time</h2></section>\n"
           "<section id=\"map\" aria-labelledby=\"map-title\" hidden><h2 id=\"map-title\">The pool, block by block</h2></section>\n", out);
     page_refusals(page, out);
+    page_device(page, out);
     fputs("<section id=\"requests\" aria-labelledby=\"requests-title\" hidden><h2 id=\"requests-title\">Requests</h2></section>\n", out);
     page_options(page, out);
     page_glossary(page, out);

@@ -92,7 +92,7 @@ static int write_details(const struct page *page, size_t i, size_t points, FILE 
     const struct page_files *files = files_of(page, i);
     fprintf(json, "{\"run\":%zu", i);
     for (int d = 0; d < DETAIL_COUNT; d++) {
-        if (!files->path[d]) continue;
+        if (!files->path[d] || !digests[d]) continue;
         fprintf(json, ",\n\"%s\":", page_detail_options[d]);
         if (digests[d](files->path[d], points, json, err)) return -1;
     }

@@ -41,7 +41,9 @@ uint64_t page_count(const struct result *r, const char *key);
 /* NULL when it is no text. */
 const char *page_text(const struct result *r, const char *key);
 bool page_has_states(const struct result *r);
-double page_state(const struct result *r, int state); /* share of the pool */
+double page_state(const struct result *r, int state); /* share of the pool; 0 to 1 whatever a file says */
+/* The nearest count; no input makes it overflow. */
+uint64_t page_whole(double value);
 
 /* What a cause of a refusal means, in a few words. */
 const char *page_cause_words(int cause);
@@ -49,6 +51,9 @@ const char *page_cause_words(int cause);
 void page_words(const struct page *page, FILE *out);
 void page_balance(const struct page *page, FILE *out);
 void page_refusals(const struct page *page, FILE *out);
+/* Nothing where no result has such a thing. The second one is a part of the refusals. */
+void page_device(const struct page *page, FILE *out);
+void page_helped(const struct page *page, FILE *out);
 void page_options(const struct page *page, FILE *out);
 void page_glossary(const struct page *page, FILE *out);
 /* The JSON value for the script. points: along the time axis of each detail file. */

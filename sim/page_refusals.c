@@ -96,7 +96,7 @@ static int read_row(struct csv_file *file, struct row *row)
         if (csv_file_u64(file, (size_t)(FIRST_CAUSE + c), &row->parts_bytes[c])) return -1;
         row->shortfall_bytes += row->parts_bytes[c];
     }
-    if (csv_file_word(file, KIND, demand_kind_names, 2, &row->kind) ||
+    if (csv_file_word(file, KIND, demand_kind_names, REFUSAL_KINDS, &row->kind) ||
         csv_file_word(file, CLASS, class_names, CLASS_COUNT, &row->class) ||
         csv_file_word(file, PRIMARY, cause_names, CAUSE_COUNT, &row->primary)) {
         return -1;

@@ -24,6 +24,14 @@ static const char *const state_figures[STATE_COUNT] = {
     [STATE_LIVE] = "utilization", [STATE_RESERVED] = "reservation_waste", [STATE_INTERNAL] = "internal_fragmentation",
     [STATE_CACHED] = "hit_rate_tokens", [STATE_FREE] = "external_fragmentation"};
 
+/* Long tables scroll in a frame of their own. */
+#define LONG_ROWS 12
+
+static void open_table(const char *name, size_t rows, FILE *out)
+{
+    fprintf(out, "<div class=\"scroll%s\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">", rows > LONG_ROWS ? " tall" : "", name);
+}
+
 static void bar(const struct result *r, FILE *out)
 {
     fputs("<div class=\"bar\" aria-hidden=\"true\">", out);
@@ -48,9 +56,9 @@ static void state_row(const struct result *r, int s, FILE *out)
     double share = page_state(r, s);
     if (share == 0) return;
     fprintf(out, "<tr><th scope=\"row\"><i class=\"s-%s\" aria-hidden=\"true\"></i>%s</th><td class=\"num\">", state_names[s], state_names[s]);
-    html_count((uint64_t)(share * (double)page_count(r, "pool_slots") + 0.5), out);
+    html_count(page_whole(share * (double)page_count(r, "pool_slots")), out);
     fputs("</td><td class=\"num\">", out);
-    html_bytes((uint64_t)(share * (double)page_count(r, "pool_bytes") + 0.5), out);
+    html_bytes(page_whole(share * (double)page_count(r, "pool_bytes")), out);
     fprintf(out, "</td><td class=\"num\">%.2f %%</td><td>", 100 * share);
     double figure = state_figures[s] ? page_number(r, state_figures[s], -1) : -1;
     if (figure >= 0) fprintf(out, "%s %.4f", state_figures[s], figure);
@@ -64,7 +72,8 @@ static void balance_one(const struct result *r, FILE *out)
         return;
     }
     bar(r, out);
-    fputs("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Balance sheet\"><table id=\"balance-table\"><caption>The lines add up to the pool; averages over time.</caption>\n"
+    open_table("Balance sheet", STATE_COUNT, out);
+    fputs("<table id=\"balance-table\"><caption>The lines add up to the pool; averages over time.</caption>\n"
           "<thead><tr><th scope=\"col\">state</th><th scope=\"col\" class=\"num\">token slots</th><th scope=\"col\" class=\"num\">bytes</th>"
           "<th scope=\"col\" class=\"num\">share</th><th scope=\"col\">figure</th></tr></thead><tbody>\n", out);
     for (int s = 0; s < STATE_COUNT; s++) state_row(r, s, out);
@@ -105,7 +114,7 @@ static void cell(const struct result *r, const struct column *c, FILE *out)
     fputs("<td class=\"num\">", out);
     if (value < 0) fputs("–", out);
     else if (c->as == SHARE) fprintf(out, "%.2f %%", 100 * value);
-    else if (c->as == COUNT) html_count((uint64_t)value, out);
+    else if (c->as == COUNT) html_count(page_whole(value), out);
     else if (c->as == MS) fprintf(out, "%.1f", value / 1e6);
     else fprintf(out, "%.1f", value);
     fputs("</td>", out);
@@ -125,7 +134,7 @@ static void balance_many(const struct page *page, FILE *out)
     size_t shown = page->rows.count < PAGE_STATIC_ROWS ? page->rows.count : PAGE_STATIC_ROWS;
     key_of_colours(out);
     if (shown < page->rows.count) fprintf(out, "<p class=\"note\">The first %zu of %zu results; the plots have all of them.</p>\n", shown, page->rows.count);
-    fprintf(out, "<div class=\"scroll%s\" tabindex=\"0\" role=\"region\" aria-label=\"Results\">", shown > 12 ? " tall" : "");
+    open_table("Results", shown, out);
     fputs("<table id=\"results-table\" class=\"sortable\"><caption>Shares of the pool, averages over time. Columns that are 0 everywhere are left out.</caption>\n"
           "<thead><tr><th scope=\"col\">result</th><th scope=\"col\" data-fixed>where the bytes were</th>", out);
     bool used[COLUMNS];
@@ -174,7 +183,8 @@ static void count_table(const struct page *page, const char *caption, const char
     for (size_t i = 0; i < shown; i++) {
         for (int c = 0; c < count; c++) used[c] = used[c] || refusals_by(page->rows.rows[i].result, object, names[c]) > 0;
     }
-    fprintf(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\"><table><caption>%s</caption><thead><tr><th scope=\"col\">result</th>", caption, caption);
+    open_table(caption, shown, out);
+    fprintf(out, "<table><caption>%s</caption><thead><tr><th scope=\"col\">result</th>", caption);
     for (int c = count - 1; c >= 0; c--) {
         if (used[c]) fprintf(out, "<th scope=\"col\" class=\"num\"%s%s%s>%s</th>", meanings ? " title=\"" : "", meanings ? page_cause_words(c) : "", meanings ? "\"" : "", names[c]);
     }
@@ -220,6 +230,7 @@ void page_refusals(const struct page *page, FILE *out)
     count_table(page, "Episodes by class", "by_class", class_names, CLASS_COUNT, false, out);
     count_table(page, "Episodes by the largest part of their proof sum", "by_cause", cause_names, CAUSE_COUNT, true, out);
     cause_list(page, out);
+    page_helped(page, out);
     fputs("<div id=\"refusals-detail\"></div></section>\n", out);
 }
 
@@ -244,7 +255,8 @@ static void code_cell(const struct result *r, const char *key, FILE *out)
 static void options_varying(const struct page *page, FILE *out)
 {
     size_t shown = page->rows.count < PAGE_STATIC_ROWS ? page->rows.count : PAGE_STATIC_ROWS;
-    fputs("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Options that differ\"><table><caption>Options in which the results differ", out);
+    open_table("Options that differ", shown, out);
+    fputs("<table><caption>Options in which the results differ", out);
     if (shown < page->rows.count) fprintf(out, " (the first %zu results)", shown);
     fputs("</caption><thead><tr><th scope=\"col\">result</th>", out);
     for (size_t v = 0; v < page->varying_count; v++) {
@@ -269,7 +281,8 @@ void page_options(const struct page *page, FILE *out)
     const struct result *first = page->rows.rows[0].result;
     fputs("<section id=\"options\" aria-labelledby=\"options-title\"><h2 id=\"options-title\">All options used</h2>\n", out);
     if (page->varying_count > 0) options_varying(page, out);
-    fputs("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Options\"><table><caption>Made with</caption><tbody>\n", out);
+    open_table("Options", 0, out);
+    fputs("<table><caption>Made with</caption><tbody>\n", out);
     for (size_t i = 0; page->rows.count == 1 && i < sizeof made_with / sizeof made_with[0]; i++) {
         fprintf(out, "<tr><th scope=\"row\">%s</th>", made_with[i]);
         code_cell(first, made_with[i], out);

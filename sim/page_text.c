@@ -84,5 +84,12 @@ double page_state(const struct result *r, int state)
 {
     char key[48];
     snprintf(key, sizeof key, "states.%s", state_names[state]);
-    return page_number(r, key, 0);
+    double share = page_number(r, key, 0);
+    return share > 0 ? (share < 1 ? share : 1) : 0;
+}
+
+uint64_t page_whole(double value)
+{
+    if (!(value > 0)) return 0;
+    return value < 0x1p63 ? (uint64_t)(value + 0.5) : (uint64_t)1 << 63;
 }

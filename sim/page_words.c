@@ -204,7 +204,7 @@ static void show(double value, enum shown_as as, FILE *out)
 {
     switch (as) {
     case AS_PERCENT: html_percent(value, out); break;
-    case AS_COUNT: html_count((uint64_t)value, out); break;
+    case AS_COUNT: html_count(page_whole(value), out); break;
     case AS_SECONDS: html_seconds(value, out); break;
     case AS_RATE: fprintf(out, "%.0f", value); break;
     }

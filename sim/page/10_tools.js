@@ -60,11 +60,12 @@ function counted(value, word) {
 
 /* --- tables --------------------------------------------------------------------------------------- */
 
-/* columns: {title, num, cell(row) → text or node}. */
+/* columns: {title, num, wide, cell(row) → text or node}. */
 function table(caption, columns, rows, attributes) {
-  const head = el("tr", {}, columns.map(c => el("th", { scope: "col", class: c.num ? "num" : "" }, c.title)));
+  const kind = c => c.num ? "num" : c.wide ? "wide" : "";
+  const head = el("tr", {}, columns.map(c => el("th", { scope: "col", class: kind(c) }, c.title)));
   const body = rows.map(row => el("tr", {}, columns.map((c, i) =>
-    el(i === 0 ? "th" : "td", i === 0 ? { scope: "row", class: c.num ? "num" : "" } : { class: c.num ? "num" : "" }, c.cell(row)))));
+    el(i === 0 ? "th" : "td", i === 0 ? { scope: "row", class: kind(c) } : { class: kind(c) }, c.cell(row)))));
   const t = el("table", attributes || {}, el("caption", {}, caption), el("thead", {}, head), el("tbody", {}, body));
   return t;
 }

@@ -3,6 +3,9 @@
 
 const plots = []; /* all of the page, to be drawn again when colours change */
 const TABLE_ROWS_MAX = 300;
+/* Between ticks of bytes, and of counts. */
+const POWERS_OF_2 = Array.from({ length: 60 }, (v, i) => 2 ** i);
+const WHOLE_STEPS = Array.from({ length: 12 }, (v, i) => [1, 2, 5].map(s => s * 10 ** i)).flat();
 
 /* The point whose interval holds x: the last that begins at or before it. */
 function indexAt(xs, x) {
@@ -150,7 +153,7 @@ class Plot {
       },
       axes: [
         { ...axis, size: 36, space: 70, values: (u, ticks) => ticks.map(v => spec.x.tick(v)), ...(spec.x.ticks ? { splits: () => spec.x.ticks, filter: (u, s) => s } : {}) },
-        { ...axis, size: 74, ...(spec.binary ? { incrs: Array.from({ length: 60 }, (v, i) => 2 ** i) } : {}), values: (u, ticks) => ticks.map(v => v === null ? "" : (spec.yTick || spec.yText)(v)) },
+        { ...axis, size: 74, ...(spec.binary ? { incrs: POWERS_OF_2 } : spec.yText === grouped ? { incrs: WHOLE_STEPS } : {}), values: (u, ticks) => ticks.map(v => v === null ? "" : (spec.yTick || spec.yText)(v)) },
       ],
       series: [{}, ...lines.map(l => ({ stroke: color(l.s.color), width: spec.stacked ? 0.5 : 2, paths, points: { show: !spec.x.steps }, spanGaps: true, ...l.more }))],
       bands,

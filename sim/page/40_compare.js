@@ -52,7 +52,7 @@ function comparisonPlot(parent, x, figure) {
     id: "plot-compare", title: figure + " by " + x.name, height: 320,
     note: series.some(s => s.min) ? "Mean over seeds; in brackets the smallest and the largest." : "The buttons switch lines on and off.",
     x: { name: x.name, values: xs, text: plainNumber, tick: v => v === null ? "" : plainNumber(v), log2, ticks: xs.length <= 12 ? xs : null },
-    series, yText: v => figureText(figure, v),
+    series, yText: v => figureText(figure, v), yTick: v => figureText(figure, v).replace(/\.?0+ (%|s|ms)$/, " $1"),
   });
 }
 

@@ -8,7 +8,7 @@ function groupTable(o) {
   const columns = [
     { title: "class", cell: g => g.class }, { title: "largest part", cell: g => g.primary },
     { title: "episodes", num: true, cell: g => grouped(g.episodes) }, { title: "missing, in all", num: true, cell: g => bytesText(g.shortfall_bytes) },
-    { title: "mean duration", num: true, cell: g => secondsText(g.duration_ns / g.episodes) }, { title: "proof sums, added up", cell: g => partsText(g.parts) },
+    { title: "mean duration", num: true, cell: g => secondsText(g.duration_ns / g.episodes) }, { title: "proof sums, added up", wide: true, cell: g => partsText(g.parts) },
   ];
   return scrolling(sortable(table("By class and largest part of the proof sum", columns, o.groups)), "Refusals by class and cause");
 }
@@ -17,7 +17,7 @@ function groupTable(o) {
 function proof(e) {
   const missing = Object.values(e.parts).reduce((a, b) => a + b, 0);
   const rows = Object.entries(e.parts).sort((a, b) => b[1] - a[1]);
-  const words = e.kind === "admission" ? "to be admitted" : "to grow";
+  const words = { admission: "to be admitted", growth: "to grow", device: "of the device" }[e.kind];
   const t = table("Proof sum of episode " + e.number, [
     { title: "cause", cell: r => r[0] }, { title: "bytes", num: true, cell: r => grouped(r[1]) },
     { title: "share", num: true, cell: r => percentText(missing ? r[1] / missing : null) }, { title: "what it is", cell: r => DATA.cause_words[r[0]] }], rows);

@@ -21,7 +21,8 @@ refusalsSection();
 requestsSection();
 thinned();
 for (const link of document.querySelectorAll("nav a[data-section]")) {
-  link.hidden = document.querySelector(link.getAttribute("href")).hidden;
+  const section = document.querySelector(link.getAttribute("href"));
+  link.hidden = !section || section.hidden;
 }
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 addEventListener("beforeprint", print.begin);
