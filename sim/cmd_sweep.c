@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "sim/command.h"
@@ -9,12 +10,15 @@
 #include "sim/plots.h"
 #include "sim/run_common.h"
 #include "sim/sweep.h"
+#include "sim/workers.h"
 
-/* Results to standard output appear in cell order as soon as all before them are there. Those to a file go to
- * FILE.partial as they come, which a later sweep takes over; FILE is written in cell order at the end. */
+/* Results to standard output, a pipe or a device appear in cell order as soon as all before them are there. Those to a file go
+ * to FILE.partial as they come, which a later sweep takes over; FILE is written in cell order at the end. */
 struct output {
+    struct outfile *direct; /* or NULL */
     FILE *partial;
     char *partial_path;
+    const char *path;
     const char **waiting; /* lines that wait for an earlier cell */
     size_t cells, next;
 };
@@ -31,8 +35,9 @@ static int on_cell(void *context, size_t cell, const char *line, struct err *err
     if (out->partial) return to_partial(out, line, err);
     out->waiting[cell] = line;
     for (; out->next < out->cells && out->waiting[out->next]; out->next++) {
-        if (fputs(out->waiting[out->next], stdout) < 0) {
-            return err_set(err, ERR_FAILED, "standard output: %s", strerror(errno));
+        FILE *stream = outfile_stream(out->direct);
+        if (fputs(out->waiting[out->next], stream) < 0) {
+            return err_set(err, ERR_FAILED, "%s: %s", stream == stdout ? "standard output" : out->path, strerror(errno));
         }
     }
     return 0;
@@ -65,7 +70,13 @@ static int open_output(struct output *out, const char *path, struct sweep *sweep
     out->cells = sweep_cells(sweep);
     out->waiting = calloc(out->cells, sizeof *out->waiting);
     if (!out->waiting) return err_set(err, ERR_FAILED, "out of memory");
-    if (!path || strcmp(path, "-") == 0) return 0;
+    out->path = path ? path : "-";
+    struct stat facts;
+    bool there = strcmp(out->path, "-") != 0 && stat(out->path, &facts) == 0;
+    if (strcmp(out->path, "-") == 0 || (there && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode))) {
+        out->direct = outfile_open(out->path, err);
+        return out->direct ? 0 : -1;
+    }
     /* The final name is tried first: an output that cannot be written is found before the work. */
     struct outfile *probe = outfile_open(path, err);
     if (!probe) return -1;
@@ -105,27 +116,20 @@ static int judge_rows(const struct optset *set, const struct result *rows, size_
     return worst;
 }
 
-static unsigned thread_count(const struct optset *set)
-{
-    const char *text = optset_text(set, "threads");
-    uint64_t threads;
-    struct err ignored = {0};
-    if (text && option_parse(option_find(FOR_SWEEP, "threads"), text, &threads, &ignored) == 0) {
-        return (unsigned)threads;
-    }
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return cores > 0 ? (unsigned)cores : 1;
-}
-
 static int run_and_write(const struct optset *set, struct sweep *sweep, struct output *out,
                          struct err *err)
 {
     const char *path = optset_text(set, "output"), *plot = optset_text(set, "plot");
     if (plot && plots_check(plot, err)) return -1;
     if (open_output(out, path, sweep, err)) return -1;
-    if (sweep_run(sweep, thread_count(set), on_cell, out, err)) return -1;
+    if (sweep_run(sweep, workers_threads(set), on_cell, out, err)) return -1;
     const struct result *rows = sweep_rows(sweep);
     size_t count = sweep_cells(sweep);
+    if (out->direct) {
+        struct outfile *file = out->direct;
+        out->direct = NULL;
+        if (outfile_commit(file, err)) return -1;
+    }
     if (out->partial) {
         if (commit_rows(path, sweep, err)) return -1;
         fclose(out->partial);
@@ -148,6 +152,7 @@ static int run(const struct optset *set, int argc, char **argv, struct err *err)
     run_warn_plan(set);
     struct output out = {0};
     int status = run_and_write(set, sweep, &out, err);
+    outfile_abandon(out.direct);
     if (out.partial) fclose(out.partial);
     free(out.partial_path);
     free(out.waiting);

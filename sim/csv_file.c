@@ -66,3 +66,17 @@ int csv_file_word(struct csv_file *f, size_t name, const char *const *words, siz
     }
     return wl_line_unexpected(&f->line, f->row.at[i], f->names[name], "a word that this version of the program writes");
 }
+
+void csv_write_field(const char *text, FILE *out)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        fputs(text, out);
+        return;
+    }
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"') fputc('"', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}

@@ -3,6 +3,8 @@
 #ifndef PAGESIM_CSV_FILE_H
 #define PAGESIM_CSV_FILE_H
 
+#include <stdio.h>
+
 #include "workloads/wl_csv.h"
 #include "workloads/wl_stream.h"
 
@@ -32,5 +34,9 @@ int csv_file_milli(struct csv_file *file, size_t name, uint64_t *value);
 const char *csv_file_text(struct csv_file *file, size_t name);
 /* The index of the field's text among words. */
 int csv_file_word(struct csv_file *file, size_t name, const char *const *words, size_t count, size_t *value);
+
+
+/* Writes a text as a field: in quotes where a comma, a quote or a line end stands in it (RFC 4180). */
+void csv_write_field(const char *text, FILE *out);
 
 #endif

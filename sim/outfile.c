@@ -150,8 +150,10 @@ FILE *outfile_stream(struct outfile *file)
 static bool stream_finish(FILE *stream)
 {
     if (stream == stdout) return fflush(stdout) == 0 && !ferror(stdout);
-    errno = EIO;
     bool sound = !ferror(stream);
+    /* Why an earlier write failed is lost; what it left in the buffer fails for the same reason. */
+    errno = EIO;
+    if (!sound) clearerr(stream), fflush(stream);
     int before = errno;
     if (fclose(stream) == 0) {
         errno = before;

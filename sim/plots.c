@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "sim/accounting.h"
+#include "sim/csv_file.h"
 #include "sim/gnuplot.h"
 #include "sim/outfile.h"
 #include "sim/plot_rows.h"
@@ -98,20 +99,6 @@ static int make_folder(const char *folder, struct err *err)
 
 /* --- CSV ---------------------------------------------------------------------------------- */
 
-static void write_field(const char *text, FILE *out)
-{
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"') fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
 static int write_csv(const char *path, const struct figure *f, const struct plot_row *rows,
                      size_t count, struct err *err)
 {
@@ -123,11 +110,11 @@ static int write_csv(const char *path, const struct figure *f, const struct plot
     for (size_t k = 0; k < f->count; k++) fprintf(out, ",%s", f->keys[k]);
     fputc('\n', out);
     for (size_t i = 0; i < count; i++) {
-        write_field(rows[i].series, out);
+        csv_write_field(rows[i].series, out);
         fprintf(out, ",%llu,%d,%zu", (unsigned long long)rows[i].block_size, rows[i].flat, rows[i].bar);
         for (size_t k = 0; k < f->count; k++) {
             fputc(',', out);
-            write_field(plot_text(result_find(rows[i].result, f->keys[k]), number, sizeof number), out);
+            csv_write_field(plot_text(result_find(rows[i].result, f->keys[k]), number, sizeof number), out);
         }
         fputc('\n', out);
     }

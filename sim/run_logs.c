@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/csv_file.h"
 #include "sim/engine_core.h"
 
 /* Where a chosen interval begins. */
@@ -143,28 +144,13 @@ static void on_stretch(void *context, const struct levels *levels, uint64_t begi
     }
 }
 
-/* A CSV field; quoted when it must be. */
-static void write_field(const char *text, FILE *out)
-{
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"') fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
 static void on_event(void *context, uint64_t time_ns, enum event_kind kind,
                      const struct sim_request *request, uint64_t a, uint64_t b)
 {
     struct run_logs *logs = context;
     char name[24] = "";
     fprintf(logs->events, "%" PRIu64 ",%s,", time_ns, event_names[kind]);
-    if (request) write_field(sim_request_name(request, name, sizeof name), logs->events);
+    if (request) csv_write_field(sim_request_name(request, name, sizeof name), logs->events);
     fprintf(logs->events, ",%" PRIu64 ",%" PRIu64 "\n", a, b);
 }
 
@@ -175,7 +161,7 @@ static void on_episode(void *context, const struct episode *e, const char *reque
     FILE *out = logs->oom;
     fprintf(out, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", demand_kind_names[refusal_kind(f)], e->begin, end,
             e->attempts);
-    write_field(request, out);
+    csv_write_field(request, out);
     const uint64_t numbers[] = {f->unit_bytes, f->ask_units, f->need_units, f->e_units, f->r_units,
                                 f->a_units, e->proof.shortfall_units, f->ask_units * f->unit_bytes,
                                 f->e_units * f->unit_bytes, f->a_units * f->unit_bytes};

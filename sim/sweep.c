@@ -1,7 +1,5 @@
 #include "sim/sweep.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,19 +10,12 @@
 
 #include "sim/result_read.h"
 #include "sim/simulation.h"
-
-/* A trace in memory, loaded by the first cell that needs it and dropped after the last. */
-struct shared_trace {
-    const char *name;
-    struct wl_options how;
-    uint64_t seed;
-    struct wl_trace *trace;
-    uint64_t cells_left;
-};
+#include "sim/trace_pool.h"
+#include "sim/workers.h"
 
 struct cell {
     struct optset *set;
-    size_t trace; /* index of its shared trace */
+    size_t trace; /* in the pool */
     char *line;   /* its results line, when done */
     char *made;   /* the same, not handed over yet */
     size_t leader, next_same; /* the first cell with the same simulation, and the next one; NONE: no such cell */
@@ -34,67 +25,17 @@ struct cell {
 struct sweep {
     struct cell *cells;
     size_t cell_count;
-    struct shared_trace *traces;
-    size_t trace_count, trace_capacity;
+    struct trace_pool traces;
     struct result *rows;
 
-    /* While it runs. */
-    pthread_mutex_t lock;        /* everything below, the traces, the sink */
+    /* While it runs, under the workers' lock, as the traces and the sink. */
     size_t next, done, started_done;
-    bool failed;
-    struct err *err;
     sweep_sink sink;
     void *sink_context;
     struct timespec begin;
 };
 
 /* --- cells ---------------------------------------------------------------------------------- */
-
-static bool same_reading(const struct shared_trace *t, const char *name, const struct wl_options *how,
-                         uint64_t seed)
-{
-    const struct wl_options *a = &t->how;
-    bool same_format = a->format && how->format ? strcmp(a->format, how->format) == 0
-                                                : a->format == how->format;
-    return strcmp(t->name, name) == 0 && same_format && t->seed == seed &&
-           a->trace_block_tokens == how->trace_block_tokens && a->time_unit_ns == how->time_unit_ns &&
-           a->arrival_speedup_ratio == how->arrival_speedup_ratio &&
-           a->max_requests == how->max_requests && a->sort == how->sort &&
-           a->skip_bad == how->skip_bad;
-}
-
-static bool find_trace(struct sweep *s, const struct options *o, size_t *index)
-{
-    struct wl_options how;
-    options_wl(o, &how);
-    /* Only what is drawn at random depends on the seed. */
-    bool drawn = strncmp(o->trace, "gen:", 4) == 0 || strncmp(o->trace, "preset:", 7) == 0;
-    uint64_t seed = drawn ? o->seed : 0;
-    for (size_t i = 0; i < s->trace_count; i++) {
-        if (!same_reading(&s->traces[i], o->trace, &how, seed)) continue;
-        *index = i;
-        return true;
-    }
-    if (s->trace_count == s->trace_capacity) {
-        size_t capacity = s->trace_capacity ? s->trace_capacity * 2 : 8;
-        struct shared_trace *grown = realloc(s->traces, capacity * sizeof *grown);
-        if (!grown) return false;
-        s->traces = grown;
-        s->trace_capacity = capacity;
-    }
-    *index = s->trace_count++;
-    s->traces[*index] = (struct shared_trace){.name = o->trace, .how = how, .seed = seed};
-    return true;
-}
-
-/* Standard input can be read into memory once, and shared by all cells that read it alike. */
-static int check_pipes(const struct sweep *s, struct err *err)
-{
-    size_t pipes = 0;
-    for (size_t i = 0; i < s->trace_count; i++) pipes += strcmp(s->traces[i].name, "-") == 0;
-    if (pipes < 2) return 0;
-    return err_set(err, ERR_USAGE, "--trace: found '-' to be read in %zu ways, expected a file", pipes);
-}
 
 /* What decides a cell's simulation: a hash of it, where other cells may have the same. */
 struct cell_mark {
@@ -172,9 +113,7 @@ static int make_cell(struct sweep *s, const struct optset *set, struct options *
     cell->set = optset_cell(set, s->cell_count);
     if (!cell->set) return err_set(err, ERR_FAILED, "out of memory");
     if (options_resolve(cell->set, o, err) || options_need_trace(o, err)) return -1;
-    if (!find_trace(s, o, &cell->trace)) return err_set(err, ERR_FAILED, "out of memory");
-    s->traces[cell->trace].cells_left++;
-    return 0;
+    return trace_pool_add(&s->traces, o, &cell->trace, err);
 }
 
 static int make_cells(struct sweep *s, const struct optset *set, struct err *err)
@@ -197,7 +136,7 @@ static int make_cells(struct sweep *s, const struct optset *set, struct err *err
     }
     if (status == 0) find_same(s, marks, marked);
     free(marks);
-    return status ? status : check_pipes(s, err);
+    return status ? status : trace_pool_check(&s->traces, err);
 }
 
 struct sweep *sweep_create(const struct optset *set, struct err *err)
@@ -207,7 +146,6 @@ struct sweep *sweep_create(const struct optset *set, struct err *err)
         err_set(err, ERR_FAILED, "out of memory");
         return NULL;
     }
-    pthread_mutex_init(&s->lock, NULL);
     if (make_cells(s, set, err)) {
         sweep_destroy(s);
         return NULL;
@@ -224,11 +162,9 @@ void sweep_destroy(struct sweep *s)
         free(s->cells[i].made);
         if (s->rows) result_release(&s->rows[i]);
     }
-    for (size_t i = 0; i < s->trace_count; i++) wl_trace_destroy(s->traces[i].trace);
+    trace_pool_release(&s->traces);
     free(s->rows);
     free(s->cells);
-    free(s->traces);
-    pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
@@ -294,30 +230,20 @@ void sweep_offer(struct sweep *s, const char *line)
 
 /* --- running -------------------------------------------------------------------------------- */
 
-static int load_trace(struct shared_trace *t, struct err *err)
-{
-    struct wl_source *source = NULL;
-    if (t->trace) return 0;
-    if (wl_open(t->name, &t->how, t->seed, &source, err)) return -1;
-    int status = wl_trace_load(source, &t->trace, err);
-    wl_close(source);
-    return status;
-}
-
 /* A line taken over from an earlier run counts only if the trace is still the same. */
 static int drop_outdated(struct sweep *s, struct err *err)
 {
     for (size_t i = 0; i < s->cell_count; i++) {
         struct cell *cell = &s->cells[i];
         if (!cell->line) continue;
-        struct shared_trace *t = &s->traces[cell->trace];
-        if (load_trace(t, err)) return -1;
+        const struct wl_summary *summary = trace_pool_load(&s->traces, cell->trace, err);
+        if (!summary) return -1;
         char checksum[48];
         snprintf(checksum, sizeof checksum, "\"trace_checksum\": \"%016llx\"",
-                 (unsigned long long)wl_trace_summary(t->trace)->checksum);
+                 (unsigned long long)summary->checksum);
         if (strstr(cell->line, checksum)) {
             s->done++;
-            t->cells_left--;
+            trace_pool_leave(&s->traces, cell->trace);
         } else {
             free(cell->line);
             cell->line = NULL;
@@ -345,13 +271,14 @@ static int write_line(struct cell *cell, const struct wl_source *source, struct 
 }
 
 /* Makes the lines of a cell and of those with the same simulation. */
-static int run_cell(struct sweep *s, size_t index, struct err *err)
+static int run_cell(void *context, size_t index, struct err *err)
 {
+    struct sweep *s = context;
     struct cell *cell = &s->cells[index];
     struct options o;
     struct trace_facts facts;
     if (options_resolve(cell->set, &o, err)) return -1;
-    struct wl_source *source = wl_trace_open(s->traces[cell->trace].trace);
+    struct wl_source *source = trace_pool_open(&s->traces, cell->trace);
     if (!source) return err_set(err, ERR_FAILED, "out of memory");
     struct engine *engine = NULL;
     if (trace_facts_read(&facts, source, &o, err) == 0) {
@@ -397,66 +324,36 @@ static void show_progress(const struct sweep *s)
     if (left == 0) fputc('\n', stderr);
 }
 
-/* With the lock held. */
-static void finish_cell(struct sweep *s, size_t index)
+static int finish_cell(struct sweep *s, size_t index, struct err *err)
 {
     struct cell *cell = &s->cells[index];
-    struct shared_trace *t = &s->traces[cell->trace];
-    if (!cell->made) return; /* an earlier run's line counts */
+    if (!cell->made) return 0; /* an earlier run's line counts */
     cell->line = cell->made;
     cell->made = NULL;
     s->done++;
-    if (--t->cells_left == 0) {
-        wl_trace_destroy(t->trace);
-        t->trace = NULL;
-    }
-    if (s->sink && s->sink(s->sink_context, index, cell->line, s->err)) s->failed = true;
+    trace_pool_leave(&s->traces, cell->trace);
+    int status = s->sink ? s->sink(s->sink_context, index, cell->line, err) : 0;
     show_progress(s);
+    return status;
 }
 
-/* With the lock held: the next cell to run, its trace loaded; false when there is none. */
-static bool next_cell(struct sweep *s, size_t *index)
-{
-    while (!s->failed && s->next < s->cell_count && (s->cells[s->next].line || s->cells[s->next].leader != NONE)) {
-        s->next++;
-    }
-    if (s->failed || s->next == s->cell_count) return false;
-    *index = s->next++;
-    if (load_trace(&s->traces[s->cells[*index].trace], s->err)) s->failed = true;
-    return !s->failed;
-}
-
-static void *worker(void *context)
+static int finish_same(void *context, size_t index, struct err *err)
 {
     struct sweep *s = context;
-    size_t index;
-    pthread_mutex_lock(&s->lock);
-    while (next_cell(s, &index)) {
-        struct err err = {0};
-        pthread_mutex_unlock(&s->lock);
-        int status = run_cell(s, index, &err);
-        pthread_mutex_lock(&s->lock);
-        if (status) {
-            if (!s->failed) *s->err = err;
-            s->failed = true;
-            continue;
-        }
-        for (size_t i = index; i != NONE; i = s->cells[i].next_same) finish_cell(s, i);
+    for (size_t i = index; i != NONE; i = s->cells[i].next_same) {
+        if (finish_cell(s, i, err)) return -1;
     }
-    pthread_mutex_unlock(&s->lock);
-    return NULL;
+    return 0;
 }
 
-static int run_threads(struct sweep *s, unsigned threads, struct err *err)
+/* The next cell to run, its trace loaded. */
+static int next_cell(void *context, size_t *index, struct err *err)
 {
-    pthread_t *ids = calloc(threads, sizeof *ids);
-    if (!ids) return err_set(err, ERR_FAILED, "out of memory");
-    unsigned started = 0;
-    while (started < threads && pthread_create(&ids[started], NULL, worker, s) == 0) started++;
-    if (started == 0) worker(s);
-    for (unsigned i = 0; i < started; i++) pthread_join(ids[i], NULL);
-    free(ids);
-    return s->failed ? -1 : 0;
+    struct sweep *s = context;
+    while (s->next < s->cell_count && (s->cells[s->next].line || s->cells[s->next].leader != NONE)) s->next++;
+    if (s->next == s->cell_count) return 0;
+    *index = s->next++;
+    return trace_pool_load(&s->traces, s->cells[*index].trace, err) ? 1 : -1;
 }
 
 static int read_rows(struct sweep *s, struct err *err)
@@ -473,7 +370,6 @@ static int read_rows(struct sweep *s, struct err *err)
 
 int sweep_run(struct sweep *s, unsigned threads, sweep_sink sink, void *context, struct err *err)
 {
-    s->err = err;
     s->sink = sink;
     s->sink_context = context;
     clock_gettime(CLOCK_MONOTONIC, &s->begin);
@@ -484,6 +380,7 @@ int sweep_run(struct sweep *s, unsigned threads, sweep_sink sink, void *context,
         if (s->cells[i].line && sink(context, i, s->cells[i].line, err)) return -1;
     }
     if (threads > s->cell_count) threads = (unsigned)s->cell_count;
-    if (run_threads(s, threads ? threads : 1, err)) return -1;
+    const struct work work = {.context = s, .next = next_cell, .run = run_cell, .done = finish_same};
+    if (workers_run(&work, threads, err)) return -1;
     return read_rows(s, err);
 }

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LOAD "--trace", "gen:requests=60,arrivals=poisson:20,prompt=64,output=30,sessions=5", "--pool-tokens", "1600"
 
@@ -67,12 +68,25 @@ static void sweep__taken_up_again__the_same_file(void **state)
     cli_temp_remove(dir);
 }
 
+/* A device is written directly: no name beside it, and the reason of the failure in the message. */
+static void sweep__output_full__says_so_and_leaves_nothing(void **state)
+{
+    (void)state;
+    struct cli_result r;
+    CLI(&r, "sweep", LOAD, "--output", "/dev/full");
+    assert_int_equal(r.status, 1);
+    check_str_eq(r.err, "pagesim: /dev/full: No space left on device\n");
+    assert_int_not_equal(access("/dev/full.partial", F_OK), 0);
+    cli_release(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sweep__block_sizes_that_do_not_matter__the_lines_of_single_cells),
         cmocka_unit_test(sweep__pool_in_blocks__each_size_its_own),
         cmocka_unit_test(sweep__taken_up_again__the_same_file),
+        cmocka_unit_test(sweep__output_full__says_so_and_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }
