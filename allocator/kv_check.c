@@ -267,6 +267,16 @@ static void check_cache_facts(const struct kv_policy *policy, struct kv_cache_fa
     as_checker(policy)->inner->ops->cache_facts(as_checker(policy)->inner, facts);
 }
 
+static bool check_keyed(const struct kv_policy *policy, kv_block block)
+{
+    return as_checker(policy)->inner->ops->keyed(as_checker(policy)->inner, block);
+}
+
+static void check_region(const struct kv_policy *policy, kv_seq seq, struct kv_region *region)
+{
+    as_checker(policy)->inner->ops->region(as_checker(policy)->inner, seq, region);
+}
+
 static const char *check_walk(const struct kv_policy *policy)
 {
     return as_checker(policy)->inner->ops->check(as_checker(policy)->inner);
@@ -302,6 +312,8 @@ static struct kv_policy_ops wrapper_table(const struct kv_policy_ops *inner)
     ops.free_queue = inner->free_queue != NULL ? check_free_queue : NULL;
     ops.cache_facts = inner->cache_facts != NULL ? check_cache_facts : NULL;
     ops.check = inner->check != NULL ? check_walk : NULL;
+    ops.keyed = inner->keyed != NULL ? check_keyed : NULL;
+    ops.region = inner->region != NULL ? check_region : NULL;
     return ops;
 }
 

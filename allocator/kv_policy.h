@@ -159,6 +159,13 @@ struct kv_seq_facts {
                               1 unless a partial block is shared after a fork */
 };
 
+/* Where one sequence's region is, in units from the start of the pool. */
+struct kv_region {
+    uint64_t first_unit;
+    uint64_t asked_units; /* 0: it has none */
+    uint64_t taken_units; /* asked, and what the allocator added behind it */
+};
+
 enum kv_demand_kind { KV_ADMISSION, KV_GROWTH };
 
 struct kv_demand {
@@ -246,6 +253,11 @@ struct kv_policy_ops {
     /* Walks the whole structure and recomputes every fact. NULL when all is well, else one line about
      * the first contradiction (static or policy-owned storage). O(pool). */
     const char *(*check)(const struct kv_policy *policy);
+
+    /* Optional, for pictures (KV_CACHES). Whether the block carries a key now. O(1). */
+    bool (*keyed)(const struct kv_policy *policy, kv_block block);
+    /* Optional, for pictures (KV_CONTIGUOUS). */
+    void (*region)(const struct kv_policy *policy, kv_seq seq, struct kv_region *region);
 };
 
 /* Every policy's own struct starts with a struct kv_policy. These forward to the table and verify

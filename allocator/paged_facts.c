@@ -87,6 +87,12 @@ void paged_cache_facts(const struct kv_policy *policy, struct kv_cache_facts *fa
     };
 }
 
+bool paged_keyed(const struct kv_policy *policy, kv_block block)
+{
+    const struct paged *p = (const struct paged *)policy;
+    return p->caches && (p->queue.nodes[block].flags & BLOCK_KEYED) != 0;
+}
+
 /* --- look-up ------------------------------------------------------------------------------- */
 
 /* With a window only the last need blocks before the end of a hit must be there: from the right, the first

@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the holders of one slot say of it; any of them may. */
-enum mark { MARK_ASKED = 1, MARK_LATER = 2, MARK_FILLED = 4, MARK_READ = 8 };
-
 struct walk {
     const struct engine *e;
     uint8_t *slots;      /* marks of each slot of the pool; NULL: regions, which nobody shares */
@@ -18,17 +15,16 @@ struct walk {
     uint64_t running_seqs;
 };
 
-/* How slot t of a sequence is used, filled to `filled`, when its next query starts at `next`. */
-static uint8_t mark_of(const struct walk *w, const struct sim_request *r, uint64_t t, uint64_t filled)
+uint8_t slot_mark(const struct engine *e, const struct sim_request *r, uint64_t t, uint64_t filled)
 {
-    uint64_t window = w->e->config.geometry.window_tokens;
+    uint64_t window = e->config.geometry.window_tokens;
     bool read_again = window == 0 || t + window > r->computed;
     if (t < filled) return MARK_FILLED | (read_again ? MARK_READ : 0);
     return t < r->kv.final_tokens ? MARK_LATER : MARK_ASKED;
 }
 
 /* The precedence of the states: filled, else filled later, else asked. */
-static enum state state_of(uint8_t marks)
+enum state slot_state(uint8_t marks)
 {
     if (marks & MARK_FILLED) return marks & MARK_READ ? STATE_LIVE : STATE_DEAD;
     return marks & MARK_LATER ? STATE_RESERVED : STATE_INTERNAL;
@@ -43,7 +39,7 @@ static void walk_table(struct walk *w, const struct sim_request *r, kv_seq seq, 
         w->references++;
         for (uint32_t k = 0; k < block_tokens; k++) {
             uint64_t t = (uint64_t)i * block_tokens + k;
-            w->slots[(uint64_t)table[i] * block_tokens + k] |= mark_of(w, r, t, filled);
+            w->slots[(uint64_t)table[i] * block_tokens + k] |= slot_mark(w->e, r, t, filled);
         }
     }
 }
@@ -53,7 +49,7 @@ static void walk_region(struct walk *w, const struct sim_request *r, kv_seq seq,
     struct kv_seq_facts facts;
     kv_get_seq_facts(w->e->policy, seq, &facts);
     for (uint64_t t = facts.first_token; t < facts.end_token; t++) {
-        w->tokens[state_of(mark_of(w, r, t, filled))]++;
+        w->tokens[slot_state(slot_mark(w->e, r, t, filled))]++;
         w->asked_tokens++;
     }
 }
@@ -69,7 +65,7 @@ static void walk_requests(struct walk *w)
         }
     }
     for (uint64_t i = 0; i < w->slot_count; i++) {
-        if (w->slots[i]) w->tokens[state_of(w->slots[i])]++;
+        if (w->slots[i]) w->tokens[slot_state(w->slots[i])]++;
     }
 }
 

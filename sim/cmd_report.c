@@ -20,12 +20,12 @@ static int attach(struct page_input *in, enum page_detail detail, const struct o
 static int read_all(struct page_input *in, const struct options *o, int argc, char **argv, struct err *err)
 {
     const struct opt_list *files[DETAIL_COUNT] = {[DETAIL_TIMELINE] = &o->page_timelines, [DETAIL_EVENTS] = &o->page_events,
-                                                  [DETAIL_OOM_LOG] = &o->page_oom_logs};
+                                                  [DETAIL_OOM_LOG] = &o->page_oom_logs, [DETAIL_MAP] = &o->page_maps};
     for (int i = 0; i < argc; i++) {
         if (page_input_read(in, argv[i], err)) return -1;
     }
     for (int d = 0; d < DETAIL_COUNT; d++) {
-        if (files[d] && attach(in, (enum page_detail)d, files[d], err)) return -1;
+        if (attach(in, (enum page_detail)d, files[d], err)) return -1;
     }
     return 0;
 }

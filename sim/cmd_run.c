@@ -4,6 +4,7 @@
 
 #include "sim/command.h"
 #include "sim/counterfactual.h"
+#include "sim/map_log.h"
 #include "sim/plots.h"
 #include "sim/replay.h"
 #include "sim/report.h"
@@ -21,6 +22,7 @@ struct job {
     struct replay replay;
     struct run_record record;
     struct run_logs logs;
+    struct map_log map;
     struct outfile *steps_file;
     struct step_writer steps;
     struct refusal_watch watch;
@@ -97,7 +99,10 @@ static int simulate(struct job *job, struct err *err)
         open_steps(job, &extras, err)) {
         return -1;
     }
+    if (o->memory_map && map_log_open(&job->map, o->memory_map, o->map_frames, err)) return -1;
     run_logs_hook(&job->logs, &extras.hooks);
+    extras.hooks.look = o->memory_map ? map_log_look : NULL;
+    extras.hooks.look_context = &job->map;
     extras.hooks.context = &job->logs;
     extras.hooks.step_context = job;
     extras.watch = o->explain_refusal ? &job->watch : NULL;
@@ -105,7 +110,7 @@ static int simulate(struct job *job, struct err *err)
     struct outfile *steps = job->steps_file;
     job->steps_file = NULL;
     if (steps && outfile_commit(steps, err)) return -1;
-    if (run_logs_commit(&job->logs, err)) return -1;
+    if (run_logs_commit(&job->logs, err) || map_log_commit(&job->map, err)) return -1;
     if (o->device_snapshot && write_snapshot(job, err)) return -1;
     if (explain(job, &facts, err) || run_record_finish(&job->record, o, &job->result, err)) return -1;
     return o->plot ? plots_timeline(o->plot, o->timeline, o->trace, err) : 0;
@@ -179,6 +184,7 @@ static int run(const struct optset *set, int argc, char **argv, struct err *err)
     if (status == 0) status = simulate(&job, err);
     if (status == 0) status = print(&job, err);
     run_logs_abandon(&job.logs);
+    map_log_abandon(&job.map);
     run_record_release(&job.record);
     outfile_abandon(job.steps_file);
     result_release(&job.result);

@@ -520,6 +520,7 @@ static bool run_step(struct engine *e, bool more_arrivals)
     park_end_step(e);
     accounting_set(&e->accounting, e->running_seqs, false, NULL);
     check_states(e, NULL);
+    if (e->config.hooks.look) e->config.hooks.look(e->config.hooks.look_context, e);
     report_step(e, free_after_schedule, begin);
     e->stats.steps++;
     if (idle && !more_arrivals && unfinished(e) > 0) {

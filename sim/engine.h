@@ -97,6 +97,10 @@ struct engine_hooks {
      * refused_context. May try other asks on the policy when it gives back what it got and calls engine_stop. */
     void (*refused)(void *context, struct engine *engine, const struct refused_call *call);
     void *refused_context;
+    /* Between two steps, the levels as they stand after the first: for pictures. Unlike `step` it has no part in what the
+     * engine may skip; see park_show_filled. Gets look_context. */
+    void (*look)(void *context, struct engine *engine);
+    void *look_context;
 };
 
 struct engine_config {

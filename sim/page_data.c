@@ -72,7 +72,7 @@ static void write_run(const struct page *page, size_t i, FILE *json)
 }
 
 static int (*const digests[DETAIL_COUNT])(const char *, size_t, FILE *, struct err *) = {
-    [DETAIL_TIMELINE] = digest_timeline, [DETAIL_EVENTS] = digest_events, [DETAIL_OOM_LOG] = digest_refusals};
+    [DETAIL_TIMELINE] = digest_timeline, [DETAIL_EVENTS] = digest_events, [DETAIL_OOM_LOG] = digest_refusals, [DETAIL_MAP] = digest_map};
 
 static const struct page_files *files_of(const struct page *page, size_t i)
 {
@@ -87,14 +87,17 @@ static bool has_details(const struct page_files *files)
     return false;
 }
 
+/* What the pictures of the pool may take: as with points, the fewer the more runs there are. */
+#define MAP_BYTES_PER_POINT 2200u
+
 static int write_details(const struct page *page, size_t i, size_t points, FILE *json, struct err *err)
 {
     const struct page_files *files = files_of(page, i);
     fprintf(json, "{\"run\":%zu", i);
     for (int d = 0; d < DETAIL_COUNT; d++) {
-        if (!files->path[d] || !digests[d]) continue;
+        if (!files->path[d]) continue;
         fprintf(json, ",\n\"%s\":", page_detail_options[d]);
-        if (digests[d](files->path[d], points, json, err)) return -1;
+        if (digests[d](files->path[d], d == DETAIL_MAP ? points * MAP_BYTES_PER_POINT : points, json, err)) return -1;
     }
     fputc('}', json);
     return 0;

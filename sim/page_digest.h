@@ -13,6 +13,7 @@
 int digest_timeline(const char *path, size_t points, FILE *json, struct err *err);
 int digest_events(const char *path, size_t points, FILE *json, struct err *err);
 int digest_refusals(const char *path, size_t points, FILE *json, struct err *err);
+/* bytes: frames are left out, every so many alike, until the value is about so long. */
 int digest_map(const char *path, size_t bytes, FILE *json, struct err *err);
 
 /* Sums beyond 64 bits as a close number. */

@@ -59,7 +59,7 @@ int run_record_open(struct run_record *record, struct options *o, struct err *er
     if (!o->record && !o->report) return 0;
     if (o->record ? make_folder(record, o->record, err) : make_temporary(record, err)) return -1;
     return choose(record, DETAIL_TIMELINE, &o->timeline, err) || choose(record, DETAIL_EVENTS, &o->events, err) ||
-                   choose(record, DETAIL_OOM_LOG, &o->oom_log, err)
+                   choose(record, DETAIL_OOM_LOG, &o->oom_log, err) || choose(record, DETAIL_MAP, &o->memory_map, err)
                ? -1
                : 0;
 }
@@ -78,7 +78,7 @@ static int write_result(const char *folder, const struct result *result, struct 
 static int write_page(const struct run_record *record, const struct options *o, struct err *err)
 {
     struct page_input in = {0};
-    const char *own[DETAIL_COUNT] = {[DETAIL_TIMELINE] = o->timeline, [DETAIL_EVENTS] = o->events, [DETAIL_OOM_LOG] = o->oom_log};
+    const char *own[DETAIL_COUNT] = {[DETAIL_TIMELINE] = o->timeline, [DETAIL_EVENTS] = o->events, [DETAIL_OOM_LOG] = o->oom_log, [DETAIL_MAP] = o->memory_map};
     int status = page_input_read(&in, record->folder, err);
     for (int d = 0; status == 0 && d < DETAIL_COUNT; d++) {
         if (own[d] && strcmp(own[d], "-") != 0) status = page_input_attach(&in, 0, (enum page_detail)d, own[d], err);

@@ -36,4 +36,5 @@ const struct kv_policy_ops kv_policy_ideal_ops = {
     .free_queue = paged_free_queue,
     .cache_facts = paged_cache_facts,
     .check = paged_check,
+    .keyed = paged_keyed,
 };

@@ -377,6 +377,24 @@ static void jemalloc_facts(const struct kv_policy *policy, struct kv_facts *fact
     };
 }
 
+/* What is added to a large region lies behind it, to the end of its extent; regions of a slab are packed. */
+static void jemalloc_region(const struct kv_policy *policy, kv_seq seq, struct kv_region *region)
+{
+    const struct jemalloc_policy *p = (const struct jemalloc_policy *)policy;
+    const struct region *r = &p->regions[seq.index];
+    *region = (struct kv_region){ .asked_units = r->asked_slots };
+    if (r->address == NULL)
+        return;
+    const struct size_class *c = &p->classes[r->size_class];
+    uint64_t offset = (uint64_t)((char *)r->address - p->range), bytes = c->region_bytes;
+    if (c->regions_per_extent == 1)
+        bytes = c->extent_pages * p->page_bytes - offset % p->page_bytes;
+    region->first_unit = offset / policy->unit_bytes;
+    region->taken_units = bytes / policy->unit_bytes;
+    if (region->taken_units < region->asked_units)
+        region->taken_units = region->asked_units;
+}
+
 static void jemalloc_seq_facts(const struct kv_policy *policy, kv_seq seq, struct kv_seq_facts *facts)
 {
     const struct jemalloc_policy *p = (const struct jemalloc_policy *)policy;
@@ -484,4 +502,5 @@ const struct kv_policy_ops kv_policy_jemalloc_ops = {
     .units_for = jemalloc_units_for,
     .largest_piece = jemalloc_largest_piece,
     .check = jemalloc_check,
+    .region = jemalloc_region,
 };

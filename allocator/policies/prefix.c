@@ -82,4 +82,5 @@ const struct kv_policy_ops kv_policy_prefix_ops = {
     .free_queue = paged_free_queue,
     .cache_facts = paged_cache_facts,
     .check = paged_check,
+    .keyed = paged_keyed,
 };

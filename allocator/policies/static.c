@@ -211,6 +211,14 @@ static void static_seq_facts(const struct kv_policy *policy, kv_seq seq, struct 
     };
 }
 
+static void static_region(const struct kv_policy *policy, kv_seq seq, struct kv_region *region)
+{
+    const struct region *r = &as_static(policy)->regions[seq.index];
+    *region = (struct kv_region){
+        .first_unit = r->start, .asked_units = r->asked_slots, .taken_units = r->taken_slots
+    };
+}
+
 static uint64_t static_obtainable(struct kv_policy *policy, const struct kv_demand *demand)
 {
     const struct static_policy *p = as_static(policy);
@@ -303,4 +311,5 @@ const struct kv_policy_ops kv_policy_static_ops = {
     .units_for = static_units_for,
     .largest_piece = static_largest_piece,
     .check = static_check,
+    .region = static_region,
 };
