@@ -105,6 +105,7 @@ static void count_evicted(struct block_queue *queue, uint32_t blocks, uint32_t d
     queue->cached_blocks -= blocks;
     queue->keyed_blocks -= blocks;
     queue->distinct_keys -= distinct;
+    queue->evicted_blocks += blocks;
     queue->generation += blocks;
 }
 

@@ -27,6 +27,7 @@ struct block_queue {
     uint32_t keyed_blocks;  /* with a key, held or not */
     uint32_t distinct_keys; /* different keys among these */
     uint64_t duplicate_keys; /* since the start: keys given while another block carried the same */
+    uint64_t evicted_blocks; /* since the start: keys lost to other use */
     uint64_t generation;    /* changes whenever a key is added or lost */
     bool unkeyed_to_head;   /* rules 2026-08: freed blocks without a key are the next to be taken */
     struct kv_observer observer;

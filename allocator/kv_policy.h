@@ -147,6 +147,8 @@ struct kv_cache_facts {
     uint64_t keyed_blocks;   /* carry a key now, held or not; duplicates count each */
     uint64_t distinct_keys;  /* different keys among them */
     uint64_t duplicate_keys; /* since the start: keys given while another block carried the same */
+    uint64_t evicted_blocks; /* since the start: keys lost because a block was taken for other use; as often as an
+                                observer was told */
     uint64_t generation;     /* changes whenever a key is added or lost, so that a look-up's answer can
                                 be remembered */
 };

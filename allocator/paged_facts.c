@@ -83,6 +83,7 @@ void paged_cache_facts(const struct kv_policy *policy, struct kv_cache_facts *fa
         .keyed_blocks = p->queue.keyed_blocks,
         .distinct_keys = p->queue.distinct_keys,
         .duplicate_keys = p->queue.duplicate_keys,
+        .evicted_blocks = p->queue.evicted_blocks,
         .generation = p->queue.generation,
     };
 }

@@ -143,14 +143,23 @@ static void log_evicted(struct engine *e, kv_block block)
     e->evict_log[e->evict_log_count++] = block;
 }
 
-/* Once for every block that a full pool hands out: what is rare has a function of its own. */
 static void on_evicted(void *context, kv_block block, uint64_t key)
 {
     struct engine *e = context;
     (void)key;
-    e->stats.evictions += window_open(e);
     if (e->config.hooks.step) log_evicted(e, block);
-    if (e->config.hooks.event) engine_event(e, EVENT_EVICT, NULL, block, 0);
+    engine_event(e, EVENT_EVICT, NULL, block, 0);
+}
+
+void engine_move_clock(struct engine *e, uint64_t now)
+{
+    if (e->caches) {
+        struct kv_cache_facts facts;
+        kv_get_cache_facts(e->policy, &facts);
+        if (window_open(e)) e->stats.evictions += facts.evicted_blocks - e->evictions_seen;
+        e->evictions_seen = facts.evicted_blocks;
+    }
+    e->now = now;
 }
 
 static void on_copied(void *context, kv_block from, kv_block to)
@@ -178,7 +187,9 @@ static void on_episode_closed(void *context, const struct episode *episode, uint
 
 static int make_policy(struct engine *e, struct err *err)
 {
-    struct kv_observer observer = {.context = e, .evicted = on_evicted, .copied = on_copied};
+    struct kv_observer observer = {.context = e, .copied = on_copied};
+    /* A full pool evicts for every block: a call for each only where somebody listens; they are counted all the same. */
+    if (e->config.hooks.step || e->config.hooks.event) observer.evicted = on_evicted;
     const struct kv_policy_ops *ops = e->config.policy;
     char why[400] = "out of memory";
     e->policy = ops->create(&e->config.geometry, e->config.policy_values, &observer, why, sizeof why);
@@ -512,7 +523,7 @@ static bool run_step(struct engine *e, bool more_arrivals)
     check_states(e, &e->probe);
     e->accounting.now.head_refused_though_free = e->head_refused_though_free;
     count_step(e);
-    e->now += duration;
+    engine_move_clock(e, e->now + duration);
     accounting_advance(&e->accounting, e->now);
     if (e->edge) edge_end_step(e, duration);
     if (yields_in_window(e)) e->stats.output_tokens += e->park.width;
@@ -537,7 +548,8 @@ static bool run_step(struct engine *e, bool more_arrivals)
 static void start_clock(struct engine *e, uint64_t first_arrival_ns)
 {
     e->started = true;
-    e->now = e->accounting.time = first_arrival_ns;
+    engine_move_clock(e, first_arrival_ns);
+    e->accounting.time = first_arrival_ns;
     if (e->accounting.window_begin < first_arrival_ns) {
         e->accounting.window_begin = e->refusals.window_begin = first_arrival_ns;
     }
@@ -571,7 +583,7 @@ static int run_steps(struct engine *e, struct wl_source *source)
     while (more == 1 || unfinished(e) > 0) {
         if (unfinished(e) == 0) {
             if (!e->started) start_clock(e, next.arrival_ns);
-            if (next.arrival_ns > e->now) e->now = next.arrival_ns;
+            if (next.arrival_ns > e->now) engine_move_clock(e, next.arrival_ns);
             accounting_advance(&e->accounting, e->now);
         }
         while (more == 1 && next.arrival_ns <= e->now) {
@@ -610,6 +622,7 @@ int engine_run(struct engine *e, struct wl_source *source, struct err *err)
     if (status) return -1;
     if (e->out_of_memory) return err_set(err, ERR_FAILED, "out of memory");
     e->stats.refusals = e->refusals.totals;
+    engine_move_clock(e, e->now); /* what the last request evicted */
     e->stats.peak_held_units = e->peak_held_bytes / e->policy->unit_bytes;
     return 0;
 }

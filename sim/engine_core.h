@@ -130,6 +130,7 @@ struct engine {
     uint32_t *dead_of_block; /* scratch of engine_window.c; NULL without a window */
     uint64_t demand_units;   /* all that the last refused request would hold, for the verdict's arithmetic */
     uint64_t peak_held_bytes;
+    uint64_t evictions_seen; /* of the policy's count */
     uint64_t checks;   /* how often the states could have been walked */
     bool started;      /* the first request has arrived */
     bool out_of_memory; /* the process's own: noticed in a place that cannot report it */
@@ -223,6 +224,8 @@ void engine_growth_ask(const struct engine *engine, const struct sim_request *re
 bool engine_rebuild_swapped(struct engine *engine, struct sim_request *request);
 
 /* For the engine's own files. */
+/* The only way to set engine->now: what was evicted until then is counted, by whether the window is open. */
+void engine_move_clock(struct engine *engine, uint64_t now);
 void engine_take_content(struct engine *engine, struct sim_request *request,
                          const struct wl_request *from);
 /* Makes the content keys of all blocks that the request will ever fill, once. False when memory is out. */

@@ -65,7 +65,8 @@ int engine_run_serial(struct engine *e, struct wl_source *source)
     hit_digest_begin(&e->serial_hits);
     while ((more = wl_next(source, &from, e->err)) == 1) {
         /* Requests that are not served take no time: they weigh nothing in averages. */
-        e->now = e->accounting.time = from.index;
+        engine_move_clock(e, from.index);
+        e->accounting.time = from.index;
         struct sim_request *r = engine_arrive(e, &from);
         if (e->out_of_memory) return err_set(e->err, ERR_FAILED, "out of memory");
         if (!r) {
@@ -82,7 +83,8 @@ int engine_run_serial(struct engine *e, struct wl_source *source)
         if (e->running.head == NULL) continue; /* unservable */
         accounting_set(&e->accounting, e->running_seqs, false, NULL);
         accounting_check(e, NULL);
-        accounting_advance(&e->accounting, ++e->now);
+        engine_move_clock(e, e->now + 1);
+        accounting_advance(&e->accounting, e->now);
         end_request(e, r);
     }
     accounting_set(&e->accounting, 0, false, NULL);

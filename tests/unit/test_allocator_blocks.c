@@ -165,6 +165,7 @@ static void queue__rules_2026_08__unkeyed_to_the_head_keyed_to_the_tail(void **s
     check_u64_eq(queue.cached_blocks, 2);
     block_queue_take(&queue, out, 5);
     check_u64_eq(evictions.count, 1);
+    check_u64_eq(queue.evicted_blocks, 1);
     check_u64_eq(evictions.blocks[0], 2);
     check_u64_eq(block_index_find(&queue.index, 101), 1);
     check_u64_eq(block_index_find(&queue.index, 102), KV_BLOCK_NONE);
