@@ -8,7 +8,7 @@ function thinned() {
 
 function redraw() {
   for (const p of plots) p.draw();
-  if (typeof mapRedraw === "function") mapRedraw();
+  mapRedraw();
 }
 
 const print = { begin: () => { document.documentElement.dataset.light = ""; redraw(); }, end: () => { delete document.documentElement.dataset.light; redraw(); } };
@@ -16,7 +16,7 @@ const print = { begin: () => { document.documentElement.dataset.light = ""; redr
 for (const t of document.querySelectorAll("table.sortable")) sortable(t);
 compareSection();
 timeSection();
-if (typeof mapSection === "function") mapSection();
+mapSection();
 refusalsSection();
 requestsSection();
 thinned();

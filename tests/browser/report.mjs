@@ -63,7 +63,7 @@ test("hover__states__shown_as_share_of_the_pool", async () => {
   const at = await pixel(page, "plot-states", 11);
   await page.mouse.move(at.x, at.y);
   const found = await shown(page, "plot-states");
-  for (const [state, words] of Object.entries(found)) checkEqual(words, (100 * rows[11][state + "_bytes"] / result.pool_bytes).toFixed(2) + " %", state);
+  for (const [state, words] of Object.entries(found)) checkEqual(words, (100 * (rows[11][state + "_bytes"] / result.pool_bytes)).toFixed(2) + " %", state);
 });
 
 test("keys__plot__move_and_zoom", async () => {
@@ -163,6 +163,97 @@ test("requests__longest__times_of_the_events", async () => {
   const lives = new Map();
   for (const e of events) if (e.event === "arrive") lives.set(e.request, -e.time_ns); else if (e.event === "finish") lives.set(e.request, lives.get(e.request) + e.time_ns);
   checkEqual(ended, (Math.max(...lives.values()) / 1e9).toFixed(3), "the longest");
+});
+
+/* Frames of a --memory-map file, and its header. */
+const mapOf = name => text(name).trimEnd().split("\n").map(l => JSON.parse(l));
+const slide = (page, i) => page.$eval("#map-slider", (s, v) => { s.value = String(v); s.dispatchEvent(new Event("input", { bubbles: true })); }, i);
+
+test("map__slider__shows_the_frames_of_the_file", async () => {
+  const page = await open("prefix.html"), [, ...frames] = mapOf("prefix/memory-map.jsonl");
+  checkEqual(await page.getAttribute("#map-slider", "max"), String(frames.length - 1), "the slider's end");
+  const pictures = new Set();
+  for (const i of [0, Math.floor(frames.length / 2), frames.length - 1]) {
+    await slide(page, i);
+    pictures.add(await page.$eval("#map-grid", c => c.toDataURL()));
+    const words = await page.textContent("#map-summary"), frame = frames[i], pool = Object.values(frame.states).reduce((a, b) => a + b, 0);
+    check(words.includes(`${frame.running.length} request`), `${words}: ${frame.running.length} running`);
+    check(frame.states.live === 0 || words.includes(`live ${(100 * (frame.states.live / pool)).toFixed(2)} %`), words + ": live");
+    check((await page.getAttribute("#map-slider", "aria-valuetext")).includes("after step"), "the slider says no time");
+  }
+  checkEqual(pictures.size, 3, "different pictures");
+});
+
+test("map__slider_keys__one_picture_on", async () => {
+  const page = await open("prefix.html"), [, ...frames] = mapOf("prefix/memory-map.jsonl");
+  await page.focus("#map-slider");
+  await page.keyboard.press("ArrowRight");
+  check((await page.textContent("#map-summary")).includes(`step ${frames[1].step.toString().replace(/\B(?=(\d{3})+$)/g, ",")},`), "not the second frame");
+  await page.getByRole("button", { name: "One picture back" }).click();
+  check((await page.textContent("#map-summary")).includes(`step ${frames[0].step},`), "not the first frame");
+});
+
+/* The cells of a frame one by one, from the file's runs. */
+const expand = frame => frame.cells.flatMap(([run, ...cell]) => Array(run).fill(cell));
+
+test("map__hover_and_keys__what_the_file_says_of_a_block", async () => {
+  const page = await open("prefix.html"), [header, ...frames] = mapOf("prefix/memory-map.jsonl");
+  const i = Math.floor(frames.length / 2), cells = expand(frames[i]);
+  checkEqual(header.units_per_cell, 1, "a cell is a block");
+  await slide(page, i);
+  await page.focus("#map-grid");
+  await page.keyboard.press("Home");
+  for (let b = 0; b < 40; b++) {
+    const words = await page.textContent("#map-at"), [kind, request, holders, live] = cells[b];
+    check(words.startsWith(`block ${b}: `), words);
+    if (kind === 2) {
+      const id = frames[i].running.find(r => r[0] === request)[1];
+      check(words.includes(`request ${id}`) && (live === 0 || words.includes(` ${live} live`)) && (holders > 1) === words.includes("more sequence"), `${words}: ${cells[b]}`);
+    } else {
+      checkEqual(words, `block ${b}: ` + ["free", "cached", "", "overhead"][kind], "block " + b);
+    }
+    await page.keyboard.press("ArrowRight");
+  }
+  const box = await page.locator("#map-grid").boundingBox();
+  await page.mouse.move(box.x + 3, box.y + 3);
+  check((await page.textContent("#map-at")).startsWith("block 0: overhead"), "the null block under the pointer");
+});
+
+test("map__chosen_request__its_block_table", async () => {
+  const page = await open("prefix.html"), [, ...frames] = mapOf("prefix/memory-map.jsonl");
+  const i = Math.floor(frames.length / 2), [, id, filled, , blocks] = frames[i].running[0];
+  await slide(page, i);
+  const before = await page.$eval("#map-grid", c => c.toDataURL());
+  await page.locator("#map-request").selectOption({ label: id });
+  check(await page.$eval("#map-grid", c => c.toDataURL()) !== before, "its blocks are not marked");
+  const rows = await page.$$eval("#map-table tbody tr", trs => trs.map(tr => [Number(tr.cells[0].textContent), Number(tr.cells[2].textContent.replace(/,/g, "")), parseInt(tr.cells[3].textContent)]));
+  checkEqual(JSON.stringify(rows.map(r => r[1])), JSON.stringify(blocks), "physical blocks");
+  checkEqual(rows.reduce((a, r) => a + r[2], 0), filled, "tokens filled");
+});
+
+test("map__colour_by_request__another_picture", async () => {
+  const page = await open("static.html");
+  await slide(page, 20);
+  const before = await page.$eval("#map-grid", c => c.toDataURL());
+  await page.getByLabel("Colour by").selectOption("request");
+  check(await page.$eval("#map-grid", c => c.toDataURL()) !== before, "the same picture");
+});
+
+test("map__contiguous__region_of_a_request", async () => {
+  const page = await open("static.html"), [, ...frames] = mapOf("static/memory-map.jsonl");
+  await slide(page, 10);
+  const [, id, , , [first, asked]] = frames[10].running[0];
+  await page.locator("#map-request").selectOption({ label: id });
+  const words = (await page.textContent("#map-table")).replace(/,/g, "");
+  check(words.includes(`begins at slot ${first}: ${asked} slots asked`), words);
+});
+
+test("map__requests_as_a_table__slots_add_up", async () => {
+  const page = await open("static.html"), [header, ...frames] = mapOf("static/memory-map.jsonl");
+  await slide(page, 10);
+  await page.locator("#map summary").click();
+  const live = await page.$$eval("#map details tbody tr", trs => trs.map(tr => Number(tr.cells[3].textContent.replace(/,/g, ""))).reduce((a, b) => a + b, 0));
+  checkEqual(live * header.unit_bytes / header.unit_tokens, frames[10].states.live, "live");
 });
 
 test("compare__sweep__means_of_the_seeds", async () => {
