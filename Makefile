@@ -78,7 +78,7 @@ endif
 
 .SECONDARY:
 .DELETE_ON_ERROR:
-.PHONY: all man test check demo repro block-size bench test-full asan install uninstall clean help tests FORCE
+.PHONY: all man test check demo repro claims block-size bench test-full asan install uninstall clean help tests FORCE
 
 all: $(PROGRAM)
 
@@ -175,6 +175,10 @@ demo: $(PROGRAM)
 repro: $(PROGRAM)
 	@sh scripts/repro/repro.sh $(PROGRAM) build/repro
 
+# Claims about serving, each with a verdict from runs; docs/claims.md has the table.
+claims: $(PROGRAM)
+	@sh scripts/claims/claims.sh $(PROGRAM) build/claims
+
 # The tables and plots of docs/block-size.md; fails when the page has others.
 block-size: $(PROGRAM)
 	@sh scripts/block_size/block_size.sh $(PROGRAM) build/block_size $(if $(UPDATE),--update)
@@ -216,6 +220,7 @@ help:
 	@echo 'make asan        the same under the address and undefined-behaviour sanitizers'
 	@echo 'make demo        the main job: policies x block sizes, tables and plots in build/demo/'
 	@echo 'make repro       regenerates published figures in build/repro/'
+	@echo 'make claims      what people say about FP8, paging and prefix caching, put to runs; table in build/claims/'
 	@echo 'make block-size  tables and plots of docs/block-size.md in build/block_size/; UPDATE=1 puts them there'
 	@echo 'make bench       the benchmark of the project itself'
 	@echo 'make man         manual pages and completion for bash'

@@ -19,7 +19,7 @@
 #define LIMIT_MS_DEFAULT 60000
 
 /* build/MODE/tests/cli/test_x stands beside build/MODE/pagesim. */
-static const char *program(void)
+const char *cli_program(void)
 {
     static char path[4096];
     const char *named = getenv("PAGESIM_BIN");
@@ -50,7 +50,7 @@ static char *read_stream(FILE *stream, size_t *count)
 /* In the child: no assertion may return from here. */
 static void child(const struct cli_input *input, const char *const *argv, int in, int out, int err)
 {
-    const char *args[ARGS_MAX + 2] = {input->program ? input->program : program()};
+    const char *args[ARGS_MAX + 2] = {input->program ? input->program : cli_program()};
     for (size_t i = 0; argv[i]; i++) args[i + 1] = argv[i];
     int pipe_ends[2];
     if (input->stdout_closed_pipe) {
@@ -107,7 +107,7 @@ void cli_run(struct cli_result *result, const struct cli_input *input, const cha
     fclose(out);
     fclose(err);
     /* 126 and 127: the child could not become the program. */
-    if (result->status == 126 || result->status == 127) fail_msg("cannot run %s", program());
+    if (result->status == 126 || result->status == 127) fail_msg("cannot run %s", cli_program());
 }
 
 void cli_release(struct cli_result *result)

@@ -28,6 +28,9 @@ void cli_run(struct cli_result *result, const struct cli_input *input, const cha
 #define CLI(result, ...) cli_run((result), NULL, (const char *const[]){__VA_ARGS__, NULL})
 void cli_release(struct cli_result *result);
 
+/* The program that cli_run starts. Static storage. */
+const char *cli_program(void);
+
 /* A new empty folder; the name is the caller's, cli_temp_remove removes both. */
 char *cli_temp_dir(void);
 void cli_temp_remove(char *dir);

@@ -11,12 +11,9 @@ static void repro__built_program__figures_within_bounds(void **state)
     (void)state;
     char *dir = cli_temp_dir();
     struct cli_result r;
-    const char *program = getenv("PAGESIM_BIN");
     struct cli_input input = {.program = "sh", .limit_ms = 300000};
-    char path[256];
-    snprintf(path, sizeof path, "build/%s/pagesim", getenv("MODE") ? getenv("MODE") : "release");
     cli_run(&r, &input,
-            (const char *const[]){"scripts/repro/repro.sh", program ? program : path, dir, NULL});
+            (const char *const[]){"scripts/repro/repro.sh", cli_program(), dir, NULL});
     if (r.status != 0) print_error("%s%s", r.out, r.err);
     assert_int_equal(r.status, 0);
     /* 7 reservations of 2,048 leave 15,728 - 14,336 = 1,392 slots: 8.85 %. */
