@@ -38,7 +38,8 @@ endif
 CFLAGS  ?=
 LDFLAGS ?=
 override ALL_CFLAGS  := $(BASE) $(OPT_$(MODE)) -DPAGESIM_VERSION='"$(VERSION)"' -DPAGESIM_DATE='"$(DATE)"' -I. -I$(B)/gen $(CFLAGS)
-override ALL_LDFLAGS := $(OPT_$(MODE)) $(LDFLAGS)
+# -rdynamic: schedulers in plug-ins call the engine.
+override ALL_LDFLAGS := $(OPT_$(MODE)) -rdynamic $(LDFLAGS)
 # jemalloc is linked in every mode: it is the process allocator of release builds, and the
 # `jemalloc` policy allocates from an arena of it. Sanitizers keep malloc for themselves.
 LIBS    := -ljemalloc -ljansson -larchive -lzstd -lz -lmd -lpthread -lm

@@ -78,7 +78,7 @@ bool block_queue_init(struct block_queue *queue, uint32_t blocks, bool unkeyed_t
 bool block_queue_use_order(struct block_queue *queue, const struct kv_eviction_ops *ops)
 {
     assert(queue->free_blocks == queue->blocks && queue->order == NULL);
-    queue->order = ops->create(queue->blocks);
+    queue->order = kv_eviction_create(ops, queue->blocks);
     return queue->order != NULL;
 }
 

@@ -16,8 +16,15 @@
 #ifndef PAGESIM_EVICTION_H
 #define PAGESIM_EVICTION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KV_EVICTION_ABI_VERSION 1u
 
 struct kv_eviction {
     const struct kv_eviction_ops *ops;
@@ -52,6 +59,7 @@ struct kv_eviction_ops {
     const char *name;
     const char *summary; /* one line */
     const char *source;  /* paper or engine whose rule it is */
+    const char *description; /* what it does step by step, costs, what it shows; a paragraph, or NULL */
 
     /* An empty order for at most `objects` objects, > 0 and < 2^31. NULL: out of memory. */
     struct kv_eviction *(*create)(uint32_t objects);
@@ -82,9 +90,32 @@ struct kv_eviction_ops {
     const char *(*check)(const struct kv_eviction *order);
 };
 
-/* The orders in allocator/eviction/, in name order. */
+/* The orders in allocator/eviction/, in name order, then those of plug-ins. */
 size_t kv_eviction_count(void);
 const struct kv_eviction_ops *kv_eviction_at(size_t i);
 const struct kv_eviction_ops *kv_eviction_find(const char *name); /* NULL when unknown */
+/* An order of `objects` objects; those of plug-ins under the checks below. NULL: out of memory. */
+struct kv_eviction *kv_eviction_create(const struct kv_eviction_ops *ops, uint32_t objects);
+
+/* "lru|2q|...": orders that need no knowledge of the future, as choices of an option; and the order of a choice, NULL for the first,
+ * which a free queue makes by itself. */
+extern char kv_eviction_choices[];
+const struct kv_eviction_ops *kv_eviction_choice(uint64_t index);
+
+/* Adds a plug-in's order, whose table and name are sound and new, before threads start. False when there is no room. */
+#define KV_EVICTION_ADDED_MAX 32
+bool kv_eviction_add(const struct kv_eviction_ops *ops);
+
+/* An order that verifies another after every call: that it counts right, evicts what is inside and what it said it would, and gives nothing
+ * out twice. handler: called at the first violation with the call's number and name and what is wrong; NULL prints to stderr and
+ * aborts. NULL: out of memory. */
+typedef void (*kv_eviction_handler)(void *context, uint64_t call_number, const char *call, const char *order_name,
+                                    const char *what);
+struct kv_eviction *kv_eviction_check_create(const struct kv_eviction_ops *ops, uint32_t objects,
+                                             kv_eviction_handler handler, void *context);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

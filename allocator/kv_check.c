@@ -17,13 +17,14 @@ struct kv_checker {
     kv_check_handler handler;
     void *context;
     struct kv_seq_facts *before; /* [max_seqs] of the sequences of the call under way */
+    uint32_t *holders;           /* [usable_units + 1], of policies with block tables; else NULL */
 };
 
 static void stop_with_message(void *context, uint64_t call_number, const char *call,
                               const char *policy_name, const char *what)
 {
     (void)context;
-    fprintf(stderr, "check: %s: call %llu (%s): %s\n", policy_name, (unsigned long long)call_number, call,
+    fprintf(stderr, "pagesim: policy %s: call %llu (%s): %s\n", policy_name, (unsigned long long)call_number, call,
             what);
     abort();
 }
@@ -60,14 +61,53 @@ static void check_sums(const struct kv_checker *c, const char *call)
         violation(c, call, "sequences refer to fewer bytes than are held");
 }
 
+/* Adds a sequence's table to the counts of holders. Block 0 stands for nothing: blocks are numbered from 1. */
+static uint64_t count_table(const struct kv_checker *c, uint32_t seq, const char *call)
+{
+    uint32_t entries;
+    uint64_t held = 0;
+    const kv_block *table = c->inner->ops->table(c->inner, (kv_seq){ seq }, &entries);
+    for (uint32_t i = 0; i < entries; i++) {
+        if (table[i] == 0)
+            continue;
+        if (table[i] > c->inner->usable_units) {
+            violation(c, call, "a table has a block that does not exist");
+            return held;
+        }
+        c->holders[table[i]]++;
+        held++;
+    }
+    return held;
+}
+
+/* All tables from first principles: what they hold is what the facts say, and nothing of it is in the free queue. */
+static void check_tables(const struct kv_checker *c, const char *call)
+{
+    const struct kv_policy *inner = c->inner;
+    uint64_t entries = 0, distinct = 0, units = inner->usable_units + 1;
+    struct kv_facts f;
+    memset(c->holders, 0, units * sizeof *c->holders);
+    for (uint32_t s = 0; s < c->geometry.max_seqs; s++)
+        entries += count_table(c, s, call);
+    for (uint64_t b = 0; b < units; b++)
+        distinct += c->holders[b] > 0;
+    inner->ops->facts(inner, &f);
+    if (distinct * inner->unit_bytes != f.held_bytes)
+        violation(c, call, "the blocks in the tables are not those that the facts call held: one is missing, or given out twice");
+    if (entries * inner->unit_bytes != f.referenced_bytes)
+        violation(c, call, "the tables have not as many entries as the facts say");
+}
+
 static void end_call(const struct kv_checker *c, const char *call)
 {
     check_sums(c, call);
-    if (c->inner->ops->check == NULL || c->calls % c->walk_every != 0)
+    if (c->calls % c->walk_every != 0)
         return;
-    const char *wrong = c->inner->ops->check(c->inner);
+    const char *wrong = c->inner->ops->check != NULL ? c->inner->ops->check(c->inner) : NULL;
     if (wrong != NULL)
         violation(c, call, wrong);
+    if (c->holders != NULL)
+        check_tables(c, call);
 }
 
 static void begin_call(struct kv_checker *c, const kv_seq *seqs, uint32_t count, const char *call)
@@ -136,12 +176,22 @@ static enum kv_status checked_ask(struct kv_checker *c, ask_function function, c
         violation(c, call, "more slots asked than a sequence may have");
     c->inner->ops->facts(c->inner, &before);
     remember_seqs(c, ask);
+    bool admission = strcmp(call, "admit") == 0;
+    const struct kv_demand demand = { .kind = admission ? KV_ADMISSION : KV_GROWTH, .something_runs = ask->something_runs,
+                                      .pieces = admission ? ask->seq_count : 1 };
+    uint64_t obtainable = c->inner->ops->table != NULL ? c->inner->ops->obtainable(c->inner, &demand) : 0;
     enum kv_status status = function(c->inner, ask, taken);
     if (status == KV_OK)
         check_granted(c, ask, call);
     else
         check_unchanged(c, ask, &before, call);
-    if (taken->need_units > taken->ask_units || taken->first_units > taken->ask_units)
+    /* Asking a general-purpose allocator may leave traces in it, so only policies with blocks are held to their word. */
+    bool exact = c->inner->ops->table != NULL;
+    if (exact && status == KV_OK && taken->ask_units > obtainable)
+        violation(c, call, "more was granted than it had called obtainable");
+    if (exact && status == KV_NO_SPACE && taken->ask_units <= obtainable)
+        violation(c, call, "what it calls obtainable was refused");
+    if (taken->need_units > taken->ask_units)
         violation(c, call, "a part of the ask exceeds the ask");
     end_call(c, call);
     return status;
@@ -287,6 +337,7 @@ static void check_destroy(struct kv_policy *policy)
     struct kv_checker *c = as_checker(policy);
     kv_destroy(c->inner);
     free(c->before);
+    free(c->holders);
     free(c);
 }
 
@@ -323,9 +374,11 @@ struct kv_policy *kv_check_wrap(struct kv_policy *inner, const struct kv_geometr
     assert(walk_every >= 1);
     struct kv_checker *c = calloc(1, sizeof *c);
     struct kv_seq_facts *before = calloc(geometry->max_seqs, sizeof *before);
-    if (c == NULL || before == NULL) {
+    uint32_t *holders = inner->ops->table != NULL ? calloc(inner->usable_units + 1, sizeof *holders) : NULL;
+    if (c == NULL || before == NULL || (holders == NULL && inner->ops->table != NULL)) {
         free(c);
         free(before);
+        free(holders);
         return NULL;
     }
     c->base = *inner;
@@ -337,5 +390,6 @@ struct kv_policy *kv_check_wrap(struct kv_policy *inner, const struct kv_geometr
     c->handler = handler != NULL ? handler : stop_with_message;
     c->context = context;
     c->before = before;
+    c->holders = holders;
     return &c->base;
 }

@@ -38,7 +38,6 @@ enum kv_status kv_admit(struct kv_policy *policy, const struct kv_ask *ask, stru
     assert(ask->seq_count == ask->request->samples);
     *taken = (struct kv_taken){ 0 };
     enum kv_status status = policy->ops->admit(policy, ask, taken);
-    assert(taken->first_units <= taken->ask_units);
     assert(taken->need_units <= taken->ask_units);
     return status;
 }
@@ -49,7 +48,6 @@ enum kv_status kv_extend(struct kv_policy *policy, const struct kv_ask *ask, str
     *taken = (struct kv_taken){ 0 };
     enum kv_status status = policy->ops->extend(policy, ask, taken);
     assert(status != KV_NEVER_FITS);
-    assert(taken->first_units <= taken->ask_units);
     assert(taken->need_units <= taken->ask_units);
     return status;
 }

@@ -23,6 +23,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define KV_ABI_VERSION 1u
 
 /* A sequence, an index below kv_geometry.max_seqs. The caller chooses free indices, lowest first. */
@@ -125,8 +129,6 @@ struct kv_ask {
 struct kv_taken {
     uint64_t ask_units;   /* what the demand takes out of unallocated and evictable units, hit blocks
                              that nobody holds included. For a refused whole-prompt check: that ask. */
-    uint64_t first_units; /* the part of it for filled_tokens alone (first chunk); == ask_units when
-                             no whole-prompt check widened the ask */
     uint64_t need_units;  /* the units of ask that will hold a token before the sequence ends */
     uint32_t new_blocks;  /* blocks newly put at the end of the (single) sequence's table */
 };
@@ -203,6 +205,7 @@ struct kv_policy_ops {
     const char *name;
     const char *summary; /* one line */
     const char *source;  /* paper section or engine version whose rule it implements */
+    const char *description; /* what it does step by step, costs, what it shows; a paragraph, or NULL */
     const struct kv_option *const *options; /* NULL-terminated; may be NULL */
 
     /* Makes a policy. values[] is parallel to options. On failure returns NULL and writes one line
@@ -284,10 +287,16 @@ void kv_get_cache_facts(const struct kv_policy *policy, struct kv_cache_facts *f
 /* NULL when sound, else what is wrong. Policies without a check are taken at their word. */
 const char *kv_check_walk(const struct kv_policy *policy);
 
-/* Registry (kv_registry.c): the built-in policies, made by make from allocator/policies/NAME.c. */
+/* Registry (kv_registry.c): the built-in policies, made by make from allocator/policies/NAME.c, in the order of the names, then those
+ * of plug-ins. */
 size_t kv_registry_count(void);
-const struct kv_policy_ops *kv_registry_at(size_t i); /* i < count, in name order */
+const struct kv_policy_ops *kv_registry_at(size_t i); /* i < count */
 const struct kv_policy_ops *kv_registry_find(const char *name); /* NULL when unknown */
+
+/* Adds a plug-in's, whose table and name are sound and new, before threads start. False when there are KV_REGISTRY_ADDED_MAX. */
+#define KV_REGISTRY_ADDED_MAX 32
+bool kv_registry_add(const struct kv_policy_ops *ops);
+bool kv_registry_is_added(const struct kv_policy_ops *ops);
 
 /* Reads the texts of a policy's options into values[]. texts[i] is parallel to ops->options; NULL means
  * the default. Returns false and writes one line to why on a bad value. */
@@ -300,5 +309,9 @@ static inline uint64_t kv_blocks_for_tokens(uint64_t tokens, uint32_t block_toke
 {
     return tokens / block_tokens + (tokens % block_tokens != 0);
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -15,22 +15,44 @@ static const struct kv_policy_ops *const registry[] = {
 #undef X
 };
 
+#define BUILT_INS (sizeof registry / sizeof registry[0])
+
+/* Those of plug-ins, behind the built-in ones, in the order in which they came. */
+static const struct kv_policy_ops *added[KV_REGISTRY_ADDED_MAX];
+static size_t added_count;
+
 size_t kv_registry_count(void)
 {
-    return sizeof registry / sizeof registry[0];
+    return BUILT_INS + added_count;
+}
+
+bool kv_registry_add(const struct kv_policy_ops *ops)
+{
+    if (added_count == KV_REGISTRY_ADDED_MAX)
+        return false;
+    added[added_count++] = ops;
+    return true;
+}
+
+bool kv_registry_is_added(const struct kv_policy_ops *ops)
+{
+    for (size_t i = 0; i < added_count; i++)
+        if (added[i] == ops)
+            return true;
+    return false;
 }
 
 const struct kv_policy_ops *kv_registry_at(size_t i)
 {
     assert(i < kv_registry_count());
-    return registry[i];
+    return i < BUILT_INS ? registry[i] : added[i - BUILT_INS];
 }
 
 const struct kv_policy_ops *kv_registry_find(const char *name)
 {
     for (size_t i = 0; i < kv_registry_count(); i++)
-        if (strcmp(registry[i]->name, name) == 0)
-            return registry[i];
+        if (strcmp(kv_registry_at(i)->name, name) == 0)
+            return kv_registry_at(i);
     return NULL;
 }
 

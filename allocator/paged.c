@@ -178,15 +178,13 @@ static struct admission plan_admission(const struct paged *p, const struct kv_as
     return plan;
 }
 
-/* The ask when the table should reach `end`; first and need are parts of it. */
+/* The ask when the table should reach `end`; need is a part of it. */
 static void fill_taken(const struct paged *p, const struct kv_ask *ask, const struct admission *plan,
-                       uint64_t end, bool widened, struct kv_taken *taken)
+                       uint64_t end, struct kv_taken *taken)
 {
     uint64_t fresh = minus_or_zero(end, plan->base);
-    uint64_t first = minus_or_zero(blocks_for(p, ask->filled_tokens), plan->base);
     uint64_t need = minus_or_zero(blocks_for(p, ask->request->final_tokens), plan->base);
     taken->ask_units = fresh + plan->free_hits;
-    taken->first_units = (widened ? smaller(first, fresh) : fresh) + plan->free_hits;
     taken->need_units = smaller(need, fresh) + plan->free_hits;
 }
 
@@ -223,17 +221,17 @@ enum kv_status paged_admit(struct kv_policy *policy, const struct kv_ask *ask, s
     uint64_t widest = plan.whole_end > plan.end ? plan.whole_end : plan.end;
     if (minus_or_zero(widest, plan.lead) > policy->usable_units) {
         struct admission alone = { .base = plan.lead };
-        fill_taken(p, ask, &alone, widest, widest > plan.end, taken);
+        fill_taken(p, ask, &alone, widest, taken);
         return KV_NEVER_FITS;
     }
     uint64_t kept_back = ask->something_runs ? p->watermark_blocks : 0;
     uint64_t obtainable = minus_or_zero(paged_free_blocks(p), kept_back);
     if (plan.whole_end > 0) {
-        fill_taken(p, ask, &plan, plan.whole_end, true, taken);
+        fill_taken(p, ask, &plan, plan.whole_end, taken);
         if (taken->ask_units > obtainable)
             return KV_NO_SPACE;
     }
-    fill_taken(p, ask, &plan, plan.end, false, taken);
+    fill_taken(p, ask, &plan, plan.end, taken);
     if (taken->ask_units > obtainable)
         return KV_NO_SPACE;
     taken->new_blocks = (uint32_t)minus_or_zero(plan.end, plan.base);
@@ -323,7 +321,6 @@ enum kv_status paged_extend(struct kv_policy *policy, const struct kv_ask *ask, 
         taken->ask_units += minus_or_zero(end, have);
         taken->need_units += minus_or_zero(smaller(end, final_end), have);
     }
-    taken->first_units = taken->ask_units;
     if (taken->ask_units > paged_free_blocks(p)) {
         undo_copies(p, ask);
         return KV_NO_SPACE;

@@ -89,5 +89,4 @@ void reserve_fill_taken(const struct kv_ask *ask, uint64_t reserved_tokens, uint
     uint64_t need = kv_blocks_for_tokens(ask->request->final_tokens, unit_tokens);
     taken->ask_units = ask->seq_count * each;
     taken->need_units = ask->seq_count * (need < each ? need : each);
-    taken->first_units = kv_blocks_for_tokens(ask->filled_tokens, unit_tokens);
 }

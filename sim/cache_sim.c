@@ -102,7 +102,7 @@ int block_cache_init(struct block_cache *cache, const struct kv_eviction_ops *op
 {
     assert(places > 0 && places < IN_USE);
     *cache = (struct block_cache){.places = places, .free_place = PLACE_NONE};
-    cache->order = ops->create(places);
+    cache->order = kv_eviction_create(ops, places);
     cache->number_of = malloc((size_t)places * sizeof *cache->number_of);
     if (cache->order == NULL || cache->number_of == NULL) {
         block_cache_release(cache);

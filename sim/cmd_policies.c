@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "allocator/eviction.h"
@@ -106,18 +107,57 @@ static void print_list(void)
     print_schedulers();
 }
 
-static void print_page(const struct kv_policy_ops *ops)
+static void print_head(const char *name, const char *kind, const char *summary, const char *description, const char *source)
 {
-    command_print_wrapped(ops->summary, printf("%s: ", ops->name), INDENT);
-    command_print_wrapped(ops->source, printf("\nSource: ") - 1, INDENT);
+    printf("%s (%s)\n\n", name, kind);
+    command_print_wrapped(summary, 0, 0);
+    if (description) printf("\n");
+    if (description) command_print_wrapped(description, 0, 0);
+    printf("\nSource: ");
+    command_print_wrapped(source, 8, 8);
+}
+
+static void policy_page(const struct kv_policy_ops *ops)
+{
+    print_head(ops->name, "allocation policy", ops->summary, ops->description, ops->source);
     printf("\n");
     for (size_t i = 0; i < FLAG_COUNT; i++)
         if (ops->flags & FLAGS[i].flag) printf("  %-13s%s\n", FLAGS[i].name, FLAGS[i].meaning);
     if (!(ops->flags & KV_CONTIGUOUS)) printf("  %-13s%s\n", "blocks", "its units fit anywhere");
     if (ops->trim) printf("  %-13s%s\n", "trims", "gives blocks before a sliding window back");
+    if (kv_registry_is_added(ops)) printf("  %-13s%s\n", "plug-in", "every call is checked");
     if (ops->options && ops->options[0]) printf("\nOptions, defaults in brackets\n");
     print_options(ops);
     printf("\nTry: pagesim run --policy %s --trace preset:azure-conv\n", ops->name);
+}
+
+static void eviction_page(const struct kv_eviction_ops *order)
+{
+    print_head(order->name, "eviction order", order->summary, order->description, order->source);
+    printf("\n");
+    print_eviction_flags(order);
+    if (order->flags & KV_EVICTION_STACK) printf("    a larger cache holds what a smaller one holds: curves from one pass\n");
+    printf("\nTry: pagesim cache --trace preset:mooncake-conversation --capacity 20000 --evict %s\n", order->name);
+}
+
+static void scheduler_page(const struct scheduler *s)
+{
+    print_head(s->name, "scheduler", s->summary, s->description, s->source);
+    printf("\nTry: pagesim run --scheduler %s --trace preset:azure-conv\n", s->name);
+}
+
+/* One name may be of several kinds. False when it is of none. */
+static bool print_pages(const char *name)
+{
+    const struct kv_policy_ops *policy = kv_registry_find(name);
+    const struct kv_eviction_ops *order = kv_eviction_find(name);
+    const struct scheduler *scheduler = scheduler_find(name);
+    if (policy) policy_page(policy);
+    if (policy && (order || scheduler)) printf("\n\n");
+    if (order) eviction_page(order);
+    if (order && scheduler) printf("\n\n");
+    if (scheduler) scheduler_page(scheduler);
+    return policy || order || scheduler;
 }
 
 static json_t *flags_json(const struct kv_policy_ops *ops)
@@ -149,45 +189,82 @@ static json_t *policy_json(const struct kv_policy_ops *ops)
     json_t *options = json_array();
     for (size_t i = 0; ops->options && ops->options[i]; i++)
         json_array_append_new(options, option_json(ops->options[i]));
-    return json_pack("{s:s, s:s, s:s, s:o, s:o}", "name", ops->name, "summary", ops->summary, "source",
-                     ops->source, "flags", flags_json(ops), "options", options);
+    return json_pack("{s:s, s:s, s:s, s:s?, s:s, s:o, s:o}", "kind", "policy", "name", ops->name, "summary", ops->summary,
+                     "description", ops->description, "source", ops->source, "flags", flags_json(ops), "options", options);
 }
 
-/* Jansson's calls take NULL for what failed before, so one check at the end sees a lack of memory. */
-static int print_json(const struct kv_policy_ops *one, struct err *err)
+static json_t *eviction_json(const struct kv_eviction_ops *order)
 {
-    json_t *root = one ? policy_json(one) : json_array();
-    for (size_t p = 0; !one && p < kv_registry_count(); p++)
-        if (json_array_append_new(root, policy_json(kv_registry_at(p))) != 0) {
-            json_decref(root);
-            root = NULL;
-        }
-    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+    json_t *flags = json_array();
+    if (order->flags & KV_EVICTION_ORPHANS) json_array_append_new(flags, json_string("orphans"));
+    if (order->flags & KV_EVICTION_STACK) json_array_append_new(flags, json_string("stack"));
+    if (order->flags & KV_EVICTION_CLAIRVOYANT) json_array_append_new(flags, json_string("clairvoyant"));
+    return json_pack("{s:s, s:s, s:s, s:s?, s:s, s:o}", "kind", "eviction", "name", order->name, "summary", order->summary,
+                     "description", order->description, "source", order->source, "flags", flags);
+}
+
+static json_t *scheduler_json(const struct scheduler *s)
+{
+    return json_pack("{s:s, s:s, s:s, s:s?, s:s}", "kind", "scheduler", "name", s->name, "summary", s->summary,
+                     "description", s->description, "source", s->source);
+}
+
+static bool append(json_t *root, const char *name, const char *wanted, json_t *(*make)(const void *), const void *of)
+{
+    return (wanted && strcmp(name, wanted) != 0) || json_array_append_new(root, make(of)) == 0;
+}
+
+static json_t *make_policy(const void *of)
+{
+    return policy_json(of);
+}
+
+static json_t *make_eviction(const void *of)
+{
+    return eviction_json(of);
+}
+
+static json_t *make_scheduler(const void *of)
+{
+    return scheduler_json(of);
+}
+
+/* All, or those of one name. Jansson's calls take NULL for what failed before, so one check at the end sees a lack of memory. */
+static int print_json(const char *wanted, struct err *err)
+{
+    json_t *root = json_array();
+    bool whole = root != NULL;
+    for (size_t i = 0; i < kv_registry_count(); i++)
+        whole = append(root, kv_registry_at(i)->name, wanted, make_policy, kv_registry_at(i)) && whole;
+    for (size_t i = 0; i < kv_eviction_count(); i++)
+        whole = append(root, kv_eviction_at(i)->name, wanted, make_eviction, kv_eviction_at(i)) && whole;
+    for (size_t i = 0; i < scheduler_count(); i++)
+        whole = append(root, scheduler_at(i)->name, wanted, make_scheduler, scheduler_at(i)) && whole;
+    size_t count = json_array_size(root);
+    char *text = whole ? json_dumps(root, JSON_INDENT(2)) : NULL;
     json_decref(root);
     if (!text) return err_set(err, ERR_FAILED, "out of memory");
-    printf("%s\n", text);
+    if (count > 0) printf("%s\n", text);
     free(text);
-    return COMMAND_DONE;
+    return count > 0 ? COMMAND_DONE
+                     : err_set(err, ERR_USAGE, "unknown policy '%.60s'; 'pagesim policies' lists them", wanted);
 }
 
 static int policies_run(const struct optset *set, int argc, char **argv, struct err *err)
 {
     if (argc > 1) return err_set(err, ERR_USAGE, "found '%.60s', expected one policy", argv[1]);
-    const struct kv_policy_ops *one = argc == 1 ? kv_registry_find(argv[0]) : NULL;
-    if (argc == 1 && !one)
-        return err_set(err, ERR_USAGE, "unknown policy '%.60s'; 'pagesim policies' lists them", argv[0]);
-    if (optset_given(set, "json")) return print_json(one, err);
-    if (one)
-        print_page(one);
-    else
-        print_list();
+    const char *wanted = argc == 1 ? argv[0] : NULL;
+    if (optset_given(set, "json")) return print_json(wanted, err);
+    if (!wanted) print_list();
+    else if (!print_pages(wanted))
+        return err_set(err, ERR_USAGE, "unknown policy '%.60s'; 'pagesim policies' lists them", wanted);
     return COMMAND_DONE;
 }
 
 const struct command command_policies = {
     .name = "policies",
     .summary = "what is built in, with options, defaults and sources",
-    .usage = "[--json] [NAME]",
+    .usage = "[--json] [--plugin FILE] [NAME]",
     .options = FOR_POLICIES,
     .arguments = COMMAND_ARGS_OWN,
     .run = policies_run,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/command.h"
+#include "sim/plugins.h"
 
 #define X(name) extern const struct command command_##name;
 #include "commands.inc"
@@ -143,6 +144,7 @@ int command_main(int argc, char **argv, struct err *err)
     }
     if (is_help(word)) return help_main(0, NULL, err);
     if (strcmp(word, "help") == 0) return help_main(argc - 2, argv + 2, err);
+    if (plugins_from_arguments(argc - 2, argv + 2, err) != 0) return -1;
     return command_dispatch(argc - 1, argv + 1, NULL, err);
 }
 

@@ -185,6 +185,8 @@ static void on_episode_closed(void *context, const struct episode *episode, uint
                             r ? sim_request_name(r, name, sizeof name) : "-", end);
 }
 
+#define PLUGIN_WALK_EVERY 1024u
+
 static int make_policy(struct engine *e, struct err *err)
 {
     struct kv_observer observer = {.context = e, .copied = on_copied};
@@ -195,9 +197,11 @@ static int make_policy(struct engine *e, struct err *err)
     e->policy = ops->create(&e->config.geometry, e->config.policy_values, &observer, why, sizeof why);
     if (!e->policy) return err_set(err, ERR_USAGE, "policy %s: %s", ops->name, why);
     e->caches = (ops->flags & KV_CACHES) != 0;
-    if (e->config.check_every == 0) return 0;
-    struct kv_policy *wrapped =
-        kv_check_wrap(e->policy, &e->config.geometry, e->config.check_every, NULL, NULL);
+    uint64_t every = e->config.check_every;
+    /* A plug-in is not trusted: what costs little is verified at every call, tables are walked at some. */
+    if (every == 0 && kv_registry_is_added(ops)) every = PLUGIN_WALK_EVERY;
+    if (every == 0) return 0;
+    struct kv_policy *wrapped = kv_check_wrap(e->policy, &e->config.geometry, every, NULL, NULL);
     if (!wrapped) return err_set(err, ERR_FAILED, "out of memory");
     e->policy = wrapped;
     return 0;

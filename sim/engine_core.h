@@ -141,6 +141,7 @@ struct engine {
  * takes requests strictly one after another, in zero time; it has no pass. */
 struct scheduler {
     const char *name, *summary, *source;
+    const char *description; /* a paragraph */
     bool serial;
     double default_watermark;
     bool watermark_always; /* kept also while nothing runs */
@@ -152,6 +153,11 @@ struct scheduler {
 const struct scheduler *scheduler_find(const char *name);
 size_t scheduler_count(void);
 const struct scheduler *scheduler_at(size_t i);
+/* Adds a plug-in's, before threads start. False when there is no room. */
+#define SCHEDULERS_ADDED_MAX 32
+bool scheduler_add(const struct scheduler *scheduler);
+/* Schedulers see the engine as it is: one that is built apart must have been built for this layout. */
+#define SCHEDULER_ABI ((uint64_t)sizeof(struct engine) << 40 | (uint64_t)sizeof(struct sim_request) << 20 | sizeof(struct engine_config))
 
 /* One refused attempt, as its demand was made. */
 struct refused_call {

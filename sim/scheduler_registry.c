@@ -12,20 +12,33 @@ static const struct scheduler *const schedulers[] = {
 #undef X
 };
 
+#define BUILT_INS (sizeof schedulers / sizeof schedulers[0])
+
+/* Those of plug-ins. */
+static const struct scheduler *added[SCHEDULERS_ADDED_MAX];
+static size_t added_count;
+
 size_t scheduler_count(void)
 {
-    return sizeof schedulers / sizeof schedulers[0];
+    return BUILT_INS + added_count;
+}
+
+bool scheduler_add(const struct scheduler *scheduler)
+{
+    if (added_count == SCHEDULERS_ADDED_MAX) return false;
+    added[added_count++] = scheduler;
+    return true;
 }
 
 const struct scheduler *scheduler_at(size_t i)
 {
-    return schedulers[i];
+    return i < BUILT_INS ? schedulers[i] : added[i - BUILT_INS];
 }
 
 const struct scheduler *scheduler_find(const char *name)
 {
     for (size_t i = 0; i < scheduler_count(); i++) {
-        if (strcmp(schedulers[i]->name, name) == 0) return schedulers[i];
+        if (strcmp(scheduler_at(i)->name, name) == 0) return scheduler_at(i);
     }
     return NULL;
 }

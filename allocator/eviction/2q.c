@@ -153,6 +153,9 @@ const struct kv_eviction_ops kv_eviction_2q_ops = {
     .name = "2q",
     .summary = "new content queues in a quarter of the cache; what comes back soon after is kept by use",
     .source = "2Q, VLDB'94, full version: Kin 25 %, Kout 50 %",
+    .description = "New blocks wait in a first-in-first-out queue of a quarter of the cache. What falls out of it is "
+                   "remembered by key, half as many as there are blocks; when such a key comes back its block joins the "
+                   "second queue, least recently used. One scan cannot flush the second queue. O(1).",
     .create = two_queue_create,
     .destroy = two_queue_destroy,
     .miss = two_queue_miss,

@@ -88,6 +88,8 @@ const struct kv_eviction_ops kv_eviction_fifo_ops = {
     .name = "fifo",
     .summary = "first filled, first evicted",
     .source = "textbook; as libCacheSim's fifo on streams",
+    .description = "Evicts in the order in which content was filled; hits change nothing. A block in use keeps its "
+                   "place. O(1).",
     .create = fifo_create,
     .destroy = fifo_destroy,
     .give = fifo_give,

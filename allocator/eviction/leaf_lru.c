@@ -134,6 +134,8 @@ const struct kv_eviction_ops kv_eviction_leaf_lru_ops = {
     .name = "leaf-lru",
     .summary = "least recently used among the blocks that no cached block continues",
     .source = "SGLang radix cache",
+    .description = "A block can go only when no cached block continues it: leaves of the tree of prompts, the least "
+                   "recently used first. If all are continued, the least recently used. O(log n).",
     .create = leaf_create,
     .destroy = leaf_destroy,
     .insert = leaf_insert,

@@ -18,6 +18,8 @@ const struct kv_eviction_ops kv_eviction_length_aware_ops = {
     .name = "length-aware",
     .summary = "fewest uses first, then latest in its prompt",
     .source = "Mooncake, arXiv 2407.00079, LengthAwareCache",
+    .description = "Fewest uses go first; among equals the one latest in its prompt, since beginnings are shared by more "
+                   "requests than ends; then least recently used. O(log n).",
     .create = length_aware_create,
     .destroy = counted_destroy,
     .insert = counted_insert,

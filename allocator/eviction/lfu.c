@@ -18,6 +18,8 @@ const struct kv_eviction_ops kv_eviction_lfu_ops = {
     .name = "lfu",
     .summary = "fewest uses first, then least recently used",
     .source = "textbook, in-cache counts; as libCacheSim's lfu on streams",
+    .description = "Fewest uses while cached go first, then least recently used. Counts are lost with the block. O(log "
+                   "n).",
     .create = lfu_create,
     .destroy = counted_destroy,
     .insert = counted_insert,

@@ -143,6 +143,9 @@ const struct kv_eviction_ops kv_eviction_lru_ops = {
     .name = "lru",
     .summary = "least recently used first",
     .source = "vLLM v1, free queue of the block pool",
+    .description = "Least recently given back goes first. A sequence gives its last block back first, so the tail of a "
+                   "prompt goes before its head. In run it is vLLM's free queue itself. O(1); every size of cache from "
+                   "one pass.",
     .create = lru_create,
     .destroy = lru_destroy,
     .give = lru_give,

@@ -105,6 +105,9 @@ const struct kv_eviction_ops kv_eviction_opt_ops = {
     .name = "opt",
     .summary = "what is needed again last goes first: the bound on hit blocks",
     .source = "Belady 1966, for whole prompts",
+    .description = "Knows when each block is needed next and evicts the one needed last, the latest in its prompt among "
+                   "those never needed. The most hit blocks that any order can reach, for requests that fit. A bound, "
+                   "not a policy. O(log n).",
     .create = opt_create,
     .destroy = opt_destroy,
     .insert = opt_insert,

@@ -108,6 +108,8 @@ const struct kv_eviction_ops kv_eviction_random_ops = {
     .name = "random",
     .summary = "any block with equal chance, from a fixed seed",
     .source = "baseline",
+    .description = "Each block inside has the same chance, drawn from a fixed seed. What an order without information "
+                   "achieves. O(1).",
     .create = random_create,
     .destroy = random_destroy,
     .give = random_give,

@@ -105,6 +105,8 @@ const struct kv_eviction_ops kv_eviction_sieve_ops = {
     .name = "sieve",
     .summary = "a hand over a queue evicts what was not hit since it last passed",
     .source = "SIEVE, NSDI'24, algorithm 1",
+    .description = "One queue in the order of filling and a hand that walks it from the oldest: a block that was hit "
+                   "since the hand last passed is spared once, the next that was not goes. O(1) amortised.",
     .create = sieve_create,
     .destroy = sieve_destroy,
     .give = sieve_give,

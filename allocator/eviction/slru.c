@@ -124,6 +124,8 @@ const struct kv_eviction_ops kv_eviction_slru_ops = {
     .name = "slru",
     .summary = "least recently used, those never hit since they came first",
     .source = "Karedla, Love, Wherry 1994: two segments, protected 80 %",
+    .description = "Two lists: probation for blocks never hit, protected (80 %) for those that were. Victims come from "
+                   "probation; what overflows protected returns to it. O(1).",
     .create = slru_create,
     .destroy = slru_destroy,
     .insert = slru_insert,

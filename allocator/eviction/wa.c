@@ -224,6 +224,9 @@ const struct kv_eviction_ops kv_eviction_wa_ops = {
     .name = "wa",
     .summary = "least probable reuse first, by category of request",
     .source = "KVCache Cache in the Wild, ATC'25, workload-aware policy",
+    .description = "Requests fall into categories (turn of the conversation). Each has its own list, least recently "
+                   "used, and a fitted distribution of the time to reuse; of the oldest blocks of all lists the one "
+                   "least likely to be used within its expected life goes. O(categories).",
     .create = wa_create,
     .destroy = wa_destroy,
     .begin = wa_begin,

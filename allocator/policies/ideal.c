@@ -19,6 +19,9 @@ const struct kv_policy_ops kv_policy_ideal_ops = {
     .name = "ideal",
     .summary = "token-exact paging and sharing: the bound of the memory states",
     .source = "prefix with block size 1 and no null block",
+    .description = "The rules of prefix with blocks of one token and no null block: nothing is empty, sharing ends at "
+                   "the last common token. It bounds the memory states of every other policy, not their latency, since "
+                   "it preempts like paging; and it knows no cost of small blocks.",
     .create = ideal_create,
     .destroy = paged_destroy,
     .lookup = paged_lookup,

@@ -488,6 +488,10 @@ const struct kv_policy_ops kv_policy_jemalloc_ops = {
     .name = "jemalloc",
     .summary = "the reservations of static from a real jemalloc arena confined to the pool",
     .source = "jemalloc 5.3, size classes and padding as shipped",
+    .description = "A real jemalloc 5.3 arena, whose extents lie in the pool's address range and nowhere else, gives "
+                   "each sequence one region of the size that --reserve says. Size classes (four to a doubling) and "
+                   "large-extent padding show as rounding, holes as contiguity. What a general-purpose allocator would "
+                   "make of the problem; not a model of one.",
     .options = jemalloc_options,
     .create = jemalloc_create,
     .destroy = jemalloc_destroy,

@@ -1,6 +1,3 @@
-#include <stdio.h>
-#include <string.h>
-
 #include "allocator/paged.h"
 
 extern const struct kv_policy_ops kv_policy_prefix_ops;
@@ -9,42 +6,14 @@ extern const struct kv_policy_ops kv_policy_prefix_ops;
  * free queue doubles as the eviction order, as in vLLM; other orders stand beside it, and there blocks without a
  * key are always taken first. */
 
-/* "lru|2q|arc|...": vLLM's queue, then every order that needs no knowledge of the future. */
-static char evict_choices[512] = "lru";
-
 static const struct kv_option evict_option = {
     .name = "evict",
-    .choices = evict_choices,
+    .choices = kv_eviction_choices,
     .default_text = "lru",
     .help = "which cached block goes first: lru is vLLM's free queue",
 };
 
 static const struct kv_option *const prefix_options[] = { &evict_option, NULL };
-
-static bool is_choice(const struct kv_eviction_ops *order)
-{
-    return strcmp(order->name, "lru") != 0 && (order->flags & KV_EVICTION_CLAIRVOYANT) == 0;
-}
-
-/* The text of a constant table has to be there before main. Nothing is registered here: the orders are listed by
- * the file names, and this object is linked because the policy is. */
-__attribute__((constructor)) static void list_choices(void)
-{
-    size_t chars = strlen(evict_choices);
-    for (size_t i = 0; i < kv_eviction_count(); i++)
-        if (is_choice(kv_eviction_at(i)) && chars + strlen(kv_eviction_at(i)->name) + 2 < sizeof evict_choices)
-            chars += (size_t)snprintf(evict_choices + chars, sizeof evict_choices - chars, "|%s",
-                                      kv_eviction_at(i)->name);
-}
-
-/* NULL: the free queue. */
-static const struct kv_eviction_ops *chosen_order(uint64_t choice)
-{
-    for (size_t i = 0; choice > 0 && i < kv_eviction_count(); i++)
-        if (is_choice(kv_eviction_at(i)) && --choice == 0)
-            return kv_eviction_at(i);
-    return NULL;
-}
 
 static struct kv_policy *prefix_create(const struct kv_geometry *geometry, const struct kv_value *values,
                                        const struct kv_observer *observer, char *why, size_t why_bytes)
@@ -53,7 +22,7 @@ static struct kv_policy *prefix_create(const struct kv_geometry *geometry, const
         .block_tokens = geometry->block_tokens,
         .caches = true,
         .null_block = true,
-        .evict = chosen_order(values[0].count),
+        .evict = kv_eviction_choice(values[0].count),
     };
     return paged_create(&kv_policy_prefix_ops, geometry, &config, observer, why, why_bytes);
 }
@@ -64,6 +33,12 @@ const struct kv_policy_ops kv_policy_prefix_ops = {
     .name = "prefix",
     .summary = "dynamic with hash-chained automatic prefix caching",
     .source = "vLLM v1, rule sets 2026-04 and 2026-08",
+    .description = "dynamic, and full blocks carry the hash of their tokens and of the block before. A prompt takes the "
+                   "leading blocks that are known, held or free, except that one token is always left to compute. Freed "
+                   "blocks keep their content, the last block of a sequence first in line for eviction, until --evict "
+                   "chooses them. With lru the free queue is the order, as in vLLM, block number by block number. Waste: "
+                   "the last block; hits lost to granularity, to the last token and to eviction are reported. O(1) a "
+                   "block and key: three cache lines.",
     .options = prefix_options,
     .create = prefix_create,
     .destroy = paged_destroy,

@@ -297,6 +297,11 @@ const struct kv_policy_ops kv_policy_static_ops = {
     .name = "static",
     .summary = "one contiguous region a sequence, reserved at admission",
     .source = "FasterTransformer and Orca as modelled in SOSP'23 section 6.1",
+    .description = "A request gets a contiguous region for each sequence at admission and keeps it to its end; growth "
+                   "never asks. --reserve says how long: the model's longest sequence (max), a power of two from the "
+                   "true output length (pow2, pow2-total), the exact length (oracle; both look at what no server knows), "
+                   "or prompt plus max_tokens (declared). --placement says where. Waste: reserved and internal slots of "
+                   "every region, buddy's rounding, and holes that are too small. O(log n) a region.",
     .options = static_options,
     .create = static_create,
     .destroy = static_destroy,

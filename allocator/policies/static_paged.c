@@ -200,6 +200,9 @@ const struct kv_policy_ops kv_policy_static_paged_ops = {
     .name = "static-paged",
     .summary = "the reservations of static, in blocks anywhere",
     .source = "TGI's block allocator; Sarathi's orca_block_space_manager",
+    .description = "The reservations of static, but in blocks anywhere in the pool: no hole can be too small, what is "
+                   "reserved still is. It shows how much of static's waste is contiguity and how much reservation. O(1) "
+                   "a block.",
     .options = static_paged_options,
     .create = static_paged_create,
     .destroy = static_paged_destroy,

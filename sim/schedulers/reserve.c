@@ -36,6 +36,9 @@ const struct scheduler scheduler_reserve = {
     .name = "reserve",
     .summary = "v1, but a request starts only when prompt and max_tokens are assured",
     .source = "Text Generation Inference, backends/v3 (full reservation at admission)",
+    .description = "As v1, but a request starts only when prompt and max_tokens of all its samples are obtainable beside "
+                   "what running ones may still need. Nothing is ever preempted; memory that is promised stands idle "
+                   "until it is used.",
     .default_watermark = 0,
     .skips = true,
     .pass = pass,

@@ -128,6 +128,10 @@ const struct scheduler scheduler_v0 = {
     .name = "v0",
     .summary = "vLLM v0: prefill steps first, watermark, recompute or swap by group",
     .source = "vLLM 0.1-0.5 scheduler; PagedAttention, SOSP 2023, section 4.5",
+    .description = "A step is either prefill or decode. While requests wait and memory allows, whole prompts are "
+                   "admitted and nothing else runs; else all running requests get one token. A watermark of 1 % is kept "
+                   "at admission. Preempted: one sequence is computed again, groups of samples are swapped to host "
+                   "memory (--swap-space) and come back before anything is admitted.",
     .default_watermark = 0.01,
     .watermark_always = true,
     .whole_prompts = true,

@@ -13,6 +13,11 @@ const struct scheduler scheduler_v1 = {
     .name = "v1",
     .summary = "vLLM v1: running first, chunked prefill, recompute preemption",
     .source = "vLLM v1 scheduler, 2026-08-06 (rules 2026-08) and 2026-04-02 (rules 2026-04)",
+    .description = "A pass serves running requests first, in the order of admission, each with the tokens that it lacks, "
+                   "within --max-num-batched-tokens; prompts may be cut into chunks. When one cannot get a block the "
+                   "last admitted is preempted: its memory is freed, it goes to the head of the queue and is computed "
+                   "again. If nothing was preempted, waiting requests are admitted in order while budget, sequences and "
+                   "memory last.",
     .default_watermark = 0,
     .skips = true,
     .pass = pass,

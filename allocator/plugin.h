@@ -1,0 +1,44 @@
+/* What a plug-in exports: allocation policies, eviction orders and schedulers in a shared object.
+ *
+ *     const struct pagesim_plugin pagesim_plugin = {
+ *         PAGESIM_PLUGIN_HEADER,
+ *         .policies = my_policies,     // NULL-terminated, or left out
+ *     };
+ *
+ * `pagesim run --plugin ./mine.so --policy mine` loads it; it stays loaded until the program ends. Everything that
+ * the tables point to must live as long. Names must differ from those that are built in. */
+#ifndef PAGESIM_PLUGIN_H
+#define PAGESIM_PLUGIN_H
+
+#include "allocator/eviction.h"
+#include "allocator/kv_policy.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PAGESIM_PLUGIN_ABI 1u
+
+struct scheduler;
+
+struct pagesim_plugin {
+    /* PAGESIM_PLUGIN_HEADER: the versions that the plug-in was built for. */
+    uint32_t plugin_abi, policy_abi, eviction_abi;
+    const struct kv_policy_ops *const *policies;    /* kv_policy.h */
+    const struct kv_eviction_ops *const *evictions; /* eviction.h */
+    /* Schedulers see the whole engine (sim/engine_core.h), which has no stable layout: such a plug-in is built from
+     * the source of the same version, and says so with SCHEDULER_ABI. */
+    const struct scheduler *const *schedulers;
+    uint64_t scheduler_abi;
+};
+
+#define PAGESIM_PLUGIN_HEADER                                                                      \
+    .plugin_abi = PAGESIM_PLUGIN_ABI, .policy_abi = KV_ABI_VERSION, .eviction_abi = KV_EVICTION_ABI_VERSION
+
+extern const struct pagesim_plugin pagesim_plugin;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
