@@ -79,7 +79,7 @@ endif
 
 .SECONDARY:
 .DELETE_ON_ERROR:
-.PHONY: all man test check demo repro claims block-size bench test-full asan install uninstall clean help tests FORCE
+.PHONY: all man test check demo repro claims block-size bench test-full asan install uninstall dist clean help tests FORCE
 
 all: $(PROGRAM)
 
@@ -133,6 +133,9 @@ $(eval $(call archive_rule,$(ALLOCATOR_LIB),$(ALLOCATOR_SRC)))
 $(eval $(call archive_rule,$(WORKLOADS_LIB),$(WORKLOADS_SRC)))
 $(eval $(call archive_rule,$(SIM_LIB),$(SIM_SRC)))
 $(eval $(call archive_rule,$(TEST_LIB),$(TEST_LIB_SRC)))
+# Everything but main, to be installed.
+LIBRARY := $(B)/libpagesim.a
+$(eval $(call archive_rule,$(LIBRARY),$(SIM_SRC) $(ALLOCATOR_SRC) $(WORKLOADS_SRC) $(DEVICE_SRC)))
 
 # sim knows everything; allocator and workloads know nothing of each other or of sim.
 ALL_LIBS := $(SIM_LIB) $(ALLOCATOR_LIB) $(WORKLOADS_LIB) $(DEVICE_LIB)
@@ -198,7 +201,16 @@ $(B)/man/pagesim.1: $(PROGRAM) scripts/manual_pages.sh
 $(B)/pagesim.bash: $(PROGRAM)
 	@$(PROGRAM) help --completion bash > $@
 
-install: $(PROGRAM) man
+$(B)/pagesim.pc: FORCE
+	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' 'libdir=$${prefix}/lib' '' 'Name: pagesim' \
+	    'Description: simulator of KV-cache block allocation; headers for plug-ins' 'Version: $(VERSION)' \
+	    'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lpagesim' 'Libs.private: $(LIBS)' > $@
+
+install: $(PROGRAM) $(LIBRARY) $(B)/pagesim.pc man
+	sh scripts/install_headers.sh $(DESTDIR)$(PREFIX)/include/pagesim
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 $(B)/pagesim.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/pagesim/plot $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -m 644 $(B)/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1/
 	install -m 644 $(B)/pagesim.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pagesim
@@ -206,10 +218,18 @@ install: $(PROGRAM) man
 	install -m 644 $(wildcard scripts/plot/*.gp) $(DESTDIR)$(PREFIX)/share/pagesim/plot/
 
 uninstall:
+	rm -rf $(DESTDIR)$(PREFIX)/include/pagesim
+	rm -f $(DESTDIR)$(PREFIX)/lib/libpagesim.a $(DESTDIR)$(PREFIX)/lib/pkgconfig/pagesim.pc
 	rm -f $(DESTDIR)$(PREFIX)/bin/pagesim
 	rm -rf $(DESTDIR)$(PREFIX)/share/pagesim
 	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/pagesim.1 $(DESTDIR)$(PREFIX)/share/man/man1/pagesim-*.1
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/pagesim
+
+# The commit as a tarball: the same bytes each time.
+dist:
+	@mkdir -p build
+	git archive --format=tar --prefix=pagesim-$(VERSION)/ HEAD | gzip -9n > build/pagesim-$(VERSION).tar.gz
+	@echo build/pagesim-$(VERSION).tar.gz
 
 clean:
 	rm -rf build
@@ -226,6 +246,7 @@ help:
 	@echo 'make bench       the benchmark of the project itself'
 	@echo 'make man         manual pages and completion for bash'
 	@echo 'make install     PREFIX=/usr/local, DESTDIR='
+	@echo 'make dist        build/pagesim-$(VERSION).tar.gz, of the last commit'
 	@echo 'make clean       removes build/'
 	@echo 'Variables: MODE=release|debug|asan|tsan|cov, CC, CFLAGS, LDFLAGS, V=1 shows commands'
 

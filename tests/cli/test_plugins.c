@@ -1,0 +1,204 @@
+/* Plug-ins built as an author outside the tree would, against the installed headers. */
+#include "tests/check.h"
+#include "tests/cli_run.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct outside {
+    char *dir;
+    char root[4096];
+};
+
+/* Runs a shell line; its words may use $DIR (a folder of the test's own), $ROOT (the source tree) and $PAGESIM. */
+static void shell(struct cli_result *r, const struct outside *o, const char *line)
+{
+    char text[16384];
+    snprintf(text, sizeof text, "DIR='%s' ROOT='%s' PAGESIM='%s'; cd \"$DIR\" && %s", o->dir, o->root, cli_program(), line);
+    const struct cli_input input = {.program = "sh", .limit_ms = 120000};
+    cli_run(r, &input, (const char *const[]){"-c", text, NULL});
+}
+
+static void must(const struct outside *o, const char *line)
+{
+    struct cli_result r;
+    shell(&r, o, line);
+    if (r.status != 0) fail_msg("%s\n%s%s", line, r.out, r.err);
+    cli_release(&r);
+}
+
+/* The line ends with this status, and its standard error holds the text. */
+static void refused(const struct outside *o, const char *line, int status, const char *text)
+{
+    struct cli_result r;
+    shell(&r, o, line);
+    if (r.status != status || !strstr(r.err, text)) fail_msg("%s: status %d\n%s\nexpected %d and '%s'", line, r.status, r.err, status, text);
+    cli_release(&r);
+}
+
+/* The compiler that the tree was built with, or cc. */
+#define BUILD "${CC:-cc} -std=c17 -Wall -Wextra -Werror -O1 -shared -fPIC -I include "
+
+static int setup(void **state)
+{
+    static struct outside o;
+    o.dir = cli_temp_dir();
+    if (!getcwd(o.root, sizeof o.root)) return -1;
+    must(&o, "(cd \"$ROOT\" && sh scripts/install_headers.sh \"$DIR/include/pagesim\")");
+    must(&o, BUILD "\"$ROOT/tests/plugin_example/mine.c\" -o mine.so");
+    must(&o, BUILD "\"$ROOT/tests/plugin_example/order.c\" -o order.so");
+    must(&o, "printf '{\"arrival_ns\": 0, \"prompt_tokens\": 100, \"output_tokens\": 20, \"max_tokens\": 60}\\n"
+             "{\"arrival_ns\": 1000, \"prompt_tokens\": 50, \"output_tokens\": 30, \"max_tokens\": 30}\\n"
+             "{\"arrival_ns\": 2000, \"prompt_tokens\": 200, \"output_tokens\": 5, \"max_tokens\": 10}\\n' > trace.jsonl");
+    *state = &o;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    cli_temp_remove(((struct outside *)*state)->dir);
+    return 0;
+}
+
+static uint64_t number(const char *json, const char *key)
+{
+    char text[80];
+    snprintf(text, sizeof text, "\"%s\": ", key);
+    const char *at = strstr(json, text);
+    if (!at) fail_msg("no %s", key);
+    return strtoull(at + strlen(text), NULL, 10);
+}
+
+/* In 400 slots: 100 + 60, then 50 + 30, together 240; the third wants 210 and must wait until both have ended,
+ * although 160 are free: one episode. */
+static void allocator__outside_the_tree__runs_under_checks(void **state)
+{
+    struct cli_result r;
+    shell(&r, *state, "$PAGESIM run --plugin ./mine.so --policy bump --pool-tokens 400 trace.jsonl --step-time unit --check --json");
+    if (r.status != 0) fail_msg("%s", r.err);
+    check_u64_eq(number(r.out, "finished"), 3);
+    check_u64_eq(number(r.out, "episodes"), 1);
+    check_u64_eq(number(r.out, "preemptions"), 0);
+    cli_release(&r);
+    /* without a slash, with '=', and from a configuration file */
+    must(*state, "$PAGESIM run --plugin=mine.so --policy bump --pool-tokens 400 trace.jsonl > /dev/null");
+    must(*state, "printf 'plugin = ./mine.so\\npolicy = bump\\n' > c.ini && $PAGESIM run --config c.ini --pool-tokens 400 trace.jsonl > /dev/null");
+    must(*state, "$PAGESIM sweep --plugin ./mine.so --policy bump,dynamic,static --pool-tokens 400 trace.jsonl | grep -c bump > /dev/null");
+    must(*state, "$PAGESIM policies bump --plugin ./mine.so | grep 'every call is checked' > /dev/null");
+}
+
+/* A loop of 5 over 4 places, 400 references: lru hits nothing. mru misses the first four; then 4, which takes the place of 3; 0, 1, 2
+ * hit; 3 takes the place of 2; and so on: every fourth misses, 396 / 4 = 99, and 297 hit. */
+static void eviction_order__outside_the_tree__is_a_choice_everywhere(void **state)
+{
+    struct cli_result r;
+    must(*state, "i=0; while [ $i -lt 400 ]; do echo $((i % 5)); i=$((i + 1)); done > ids.txt");
+    shell(&r, *state, "$PAGESIM cache --plugin ./order.so --stream --ids ids.txt --format text --capacity 4 --evict lru,mru --json");
+    if (r.status != 0) fail_msg("%s", r.err);
+    const char *second = strstr(r.out, "block_stream_mru");
+    assert_non_null(second);
+    check_u64_eq(number(r.out, "hits"), 0);
+    check_u64_eq(number(second, "hits"), 297);
+    cli_release(&r);
+    must(*state, "$PAGESIM run --plugin ./order.so --policy prefix --evict mru --pool-tokens 400 trace.jsonl > /dev/null");
+    must(*state, "$PAGESIM run --plugin ./mine.so --plugin ./order.so --policy prefix --evict mru --pool-tokens 400 trace.jsonl > /dev/null");
+}
+
+static void loading__what_is_no_plug_in__one_clear_line(void **state)
+{
+    const struct outside *o = *state;
+    refused(o, "$PAGESIM run --plugin ./none.so trace.jsonl", 2, "--plugin: ./none.so: cannot open shared object file");
+    refused(o, "$PAGESIM run --plugin ./trace.jsonl trace.jsonl", 2, "trace.jsonl: ");
+    refused(o, "$PAGESIM run --plugin ./mine.so --plugin ./mine.so trace.jsonl", 2, "policy 'bump' exists");
+    must(o, "echo 'int nothing;' > empty.c && ${CC:-cc} -shared -fPIC empty.c -o empty.so");
+    refused(o, "$PAGESIM run --plugin ./empty.so trace.jsonl", 2, "./empty.so: found no symbol `pagesim_plugin`");
+    must(o, BUILD "-DBROKEN=0 -DOLD_ABI \"$ROOT/tests/plugin_example/broken.c\" -o old.so");
+    refused(o, "$PAGESIM run --plugin ./old.so trace.jsonl", 2, "./old.so: found policy ABI version 99, expected 1");
+    refused(o, "$PAGESIM run --policy bump trace.jsonl", 2, "bump");
+}
+
+/* Each fault is found at the call that made it, and names the policy. Status: the signal of abort. */
+static void checks__broken_plug_ins__named_at_the_call(void **state)
+{
+    static const struct {
+        const char *fault, *says;
+    } FAULTS[] = {
+        {"1", "policy simple: call 1 (admit): the facts add up to less than the pool"},
+        {"2", "(admit): the blocks in the tables are not those that the facts call held"},
+        {"3", "(admit): a refused call changed the facts"},
+        {"4", "(release): a released sequence still has slots"},
+        {"5", "policy simple: call 1 (admit): more was granted than it had called obtainable"},
+    };
+    const struct outside *o = *state;
+    char line[512];
+    for (size_t i = 0; i < sizeof FAULTS / sizeof FAULTS[0]; i++) {
+        snprintf(line, sizeof line, BUILD "-DBROKEN=%s \"$ROOT/tests/plugin_example/broken.c\" -o broken.so", FAULTS[i].fault);
+        must(o, line);
+        struct cli_result r;
+        shell(&r, o, "ulimit -c 0; $PAGESIM run --plugin ./broken.so --policy simple --pool-tokens 272 trace.jsonl --check");
+        if (r.status == 0 || !strstr(r.err, FAULTS[i].says)) fail_msg("fault %s: %d %s", FAULTS[i].fault, r.status, r.err);
+        cli_release(&r);
+    }
+    must(o, BUILD "-DBROKEN=0 \"$ROOT/tests/plugin_example/broken.c\" -o sound.so");
+    must(o, "$PAGESIM run --plugin ./sound.so --policy simple --pool-tokens 272 trace.jsonl --check > /dev/null");
+}
+
+/* The contract tests of this build go over plug-ins too. */
+static void contract_tests__plug_ins__pass(void **state)
+{
+    struct cli_result r;
+    shell(&r, *state, "PAGESIM_TEST_PLUGINS=$DIR/mine.so:$DIR/order.so && export PAGESIM_TEST_PLUGINS && cd \"$ROOT\" && "
+                      "\"$(dirname \"$PAGESIM\")\"/tests/contract/test_allocator_contract");
+    if (r.status != 0 || !strstr(r.out, "OK ] bump") || !strstr(r.out, "OK ] prefix evict=mru")) fail_msg("%s%s", r.out, r.err);
+    cli_release(&r);
+}
+
+/* Runs the commands of the guide, its lines indented by four, in order, in a folder that looks like the tree. */
+static void guide__every_command__runs(void **state)
+{
+    const struct outside *o = *state;
+    size_t commands = 0;
+    char *guide = cli_read("docs/policy-guide.md");
+    assert_non_null(guide);
+    must(o, "mkdir guide && ln -s \"$ROOT\"/* guide/");
+    for (char *line = strtok(guide, "\n"); line; line = strtok(NULL, "\n")) {
+        static const char *const starts[] = {"    make ", "    cc ", "    inst/"};
+        bool command = false;
+        for (size_t i = 0; i < 3; i++) command = command || strncmp(line, starts[i], strlen(starts[i])) == 0;
+        if (!command) continue;
+        char text[2048];
+        /* as the tree was built, so that nothing is built anew */
+        snprintf(text, sizeof text,
+                 "cd guide && mode=$(basename \"$(dirname \"$PAGESIM\")\") && "
+                 "CC=$(sed 's/ -std.*//' \"$(dirname \"$PAGESIM\")/flags\") MODE=$mode && export CC MODE && unset MAKEFLAGS MAKELEVEL && %s",
+                 line + 4);
+        must(o, text);
+        commands++;
+    }
+    assert_true(commands >= 8);
+    must(o, "test -s guide/results.jsonl && test -d guide/plots && test $(grep -c '\"bump\"' guide/results.jsonl) -ge 1");
+    must(o, "test -f guide/inst/lib/libpagesim.a && grep -q -e '-lpagesim' guide/inst/lib/pkgconfig/pagesim.pc");
+    free(guide);
+}
+
+static void headers__cxx__compile(void **state)
+{
+    must(*state, "command -v c++ > /dev/null || exit 0; echo '#include <pagesim/plugin.h>' > x.cc && c++ -std=c++17 -Wall -Werror -I include -fsyntax-only x.cc");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(allocator__outside_the_tree__runs_under_checks),
+        cmocka_unit_test(eviction_order__outside_the_tree__is_a_choice_everywhere),
+        cmocka_unit_test(loading__what_is_no_plug_in__one_clear_line),
+        cmocka_unit_test(checks__broken_plug_ins__named_at_the_call),
+        cmocka_unit_test(headers__cxx__compile),
+        cmocka_unit_test(contract_tests__plug_ins__pass),
+        cmocka_unit_test(guide__every_command__runs),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown) != 0;
+}
