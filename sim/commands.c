@@ -154,6 +154,10 @@ int command_flush_stdout(struct err *err)
     bool failed = ferror(stdout) != 0;
     if (fflush(stdout) != 0) failed = true;
     int number = errno;
+    if (failed && number == 0) { /* it failed earlier, and the reason is lost: it fails for the same one again */
+        clearerr(stdout);
+        if (fputc('\n', stdout) == EOF || fflush(stdout) != 0) number = errno;
+    }
     if (fclose(stdout) != 0) {
         failed = true;
         if (number == 0) number = errno;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocator/eviction.h"
+#include "sim/engine_core.h"
 #include "allocator/kv_policy.h"
 #include "tests/cli_run.h"
 
@@ -274,7 +276,10 @@ static void policies__json__is_the_policies_own_tables(void **state)
     json_error_t where;
     json_t *root = json_loads(result.out, JSON_REJECT_DUPLICATES, &where);
     assert_non_null(root);
-    check_u64_eq(json_array_size(root), kv_registry_count());
+    check_u64_eq(json_array_size(root), kv_registry_count() + kv_eviction_count() + scheduler_count());
+    for (size_t i = 0; i < kv_eviction_count(); i++)
+        check_str_eq(json_string_value(json_object_get(json_array_get(root, kv_registry_count() + i), "name")),
+                     kv_eviction_at(i)->name);
     for (size_t i = 0; i < kv_registry_count(); i++) {
         const struct kv_policy_ops *ops = kv_registry_at(i);
         const json_t *policy = json_array_get(root, i);

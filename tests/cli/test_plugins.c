@@ -17,7 +17,9 @@ struct outside {
 static void shell(struct cli_result *r, const struct outside *o, const char *line)
 {
     char text[16384];
-    snprintf(text, sizeof text, "DIR='%s' ROOT='%s' PAGESIM='%s'; cd \"$DIR\" && %s", o->dir, o->root, cli_program(), line);
+    const char *program = cli_program();
+    snprintf(text, sizeof text, "DIR='%s' ROOT='%s' PAGESIM='%s%s%s'; cd \"$DIR\" && %s", o->dir, o->root,
+             *program == '/' ? "" : o->root, *program == '/' ? "" : "/", program, line);
     const struct cli_input input = {.program = "sh", .limit_ms = 120000};
     cli_run(r, &input, (const char *const[]){"-c", text, NULL});
 }
