@@ -101,45 +101,31 @@ static bool has_option(const struct kv_policy_ops *ops, const struct kv_option *
     return false;
 }
 
-/* Whether the new set takes the old one's value. */
-static bool is_kept(const struct option_spec *spec, const struct variant *v, const struct kv_policy_ops *ops)
-{
-    if (spec->section == OPT_OUTPUT || strcmp(spec->name, v->option) == 0 || is_pool_option(spec->name)) return false;
-    return !spec->policy_option || has_option(ops, spec->policy_option);
-}
+struct kept {
+    const struct variant *variant;
+    const struct kv_policy_ops *ops; /* of the new set */
+};
 
-static int copy_option(struct optset *to, const struct optset *from, const struct option_spec *spec,
-                       struct err *err)
+/* Whether the new set takes the old one's value. */
+static bool is_kept(void *context, const struct option_spec *spec)
 {
-    struct opt_list values = optset_values(from, spec);
-    for (size_t i = 0; i < values.count; i++) {
-        int status = spec->kind == OPT_TRACE_NAME ? optset_put_trace(to, values.items[i], err)
-                                                  : optset_put(to, spec->name, values.items[i], err);
-        if (status) return -1;
-    }
-    return 0;
+    const struct kept *kept = context;
+    if (spec->section == OPT_OUTPUT || strcmp(spec->name, kept->variant->option) == 0) return false;
+    if (is_pool_option(spec->name)) return false;
+    return !spec->policy_option || has_option(kept->ops, spec->policy_option);
 }
 
 struct optset *variant_set(const struct optset *set, const struct variant *v, uint64_t pool_bytes,
                            struct err *err)
 {
-    uint32_t command = optset_command(set);
-    struct optset *to = optset_create(command, false);
-    if (!to) {
-        err_set(err, ERR_FAILED, "out of memory");
-        return NULL;
-    }
     bool other_policy = strcmp(v->option, "policy") == 0;
-    const struct kv_policy_ops *ops = kv_registry_find(other_policy ? v->value : optset_text(set, "policy"));
-    int status = 0;
-    for (size_t i = 0; status == 0 && i < option_count(); i++) {
-        const struct option_spec *spec = option_at(i);
-        if (!(spec->commands & command) || !optset_given(set, spec->name)) continue;
-        if (is_kept(spec, v, ops)) status = copy_option(to, set, spec, err);
-    }
+    struct kept kept = {v, kv_registry_find(other_policy ? v->value : optset_text(set, "policy"))};
+    struct optset *to = optset_as(set, optset_command(set), is_kept, &kept, err);
+    if (!to) return NULL;
     char bytes[24];
+    int status = 0;
     snprintf(bytes, sizeof bytes, "%" PRIu64, pool_bytes);
-    if (status == 0 && !is_pool_option(v->option)) status = optset_put(to, "kv-cache-memory-bytes", bytes, err);
+    if (!is_pool_option(v->option)) status = optset_put(to, "kv-cache-memory-bytes", bytes, err);
     if (status == 0) status = optset_put(to, v->option, v->value, err);
     if (status == 0) status = optset_finish(to, err);
     if (status == 0) return to;

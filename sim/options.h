@@ -44,9 +44,10 @@ enum option_commands {
     FOR_BENCH = 1 << 8,
     FOR_PLAN = 1 << 9,
     FOR_REPORT = 1 << 11,
+    FOR_EDGE = 1 << 10,
     FOR_DEVICE_REPLAY = 1 << 16,
     FOR_DEVICE_IMPORT = 1 << 17,
-    FOR_SIM = FOR_RUN | FOR_SWEEP,
+    FOR_SIM = FOR_RUN | FOR_SWEEP | FOR_EDGE,
     FOR_MEMORY = FOR_SIM | FOR_PLAN, /* whatever sizes a pool */
     FOR_TRACE_READ = FOR_TRACE_STATS | FOR_TRACE_CONVERT | FOR_TRACE_CHECK,
     FOR_READ = FOR_SIM | FOR_CACHE | FOR_TRACE_READ | FOR_PLAN, /* whatever reads a trace */

@@ -50,6 +50,11 @@ uint64_t optset_cells(const struct optset *set);
  * with the last option fastest. Options of other policies than the cell's are left out. NULL: out of memory. */
 struct optset *optset_cell(const struct optset *set, uint64_t k);
 
+/* A new set of a command, possibly another one, with what is given in this cell and that command takes too, and keep (NULL: all)
+ * wants. More may be put; optset_finish() is the caller's. NULL with err. */
+struct optset *optset_as(const struct optset *cell, uint32_t command,
+                         bool (*keep)(void *context, const struct option_spec *spec), void *context, struct err *err);
+
 /* What results echo: every option that is set and can change a figure, in table order.
  *     for (size_t i = 0; optset_echo(set, &i, &spec, text, sizeof text);) ...
  * text is canonical (option_canonical). The set must be a cell that resolved. */

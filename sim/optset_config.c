@@ -20,6 +20,7 @@ static const struct {
     {"bench", FOR_BENCH},
     {"plan", FOR_PLAN},
     {"report", FOR_REPORT},
+    {"edge", FOR_EDGE},
     {"trace gen", FOR_TRACE_GEN},
     {"trace stats", FOR_TRACE_STATS},
     {"trace convert", FOR_TRACE_CONVERT},
