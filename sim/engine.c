@@ -533,7 +533,10 @@ static bool run_step(struct engine *e, bool more_arrivals)
     if (yields_in_window(e)) e->stats.output_tokens += e->park.width;
     end_step(e);
     park_end_step(e);
-    accounting_set(&e->accounting, e->running_seqs, false, NULL);
+    /* While requests are left, the next pass sets the levels anew before any time passes. */
+    if (unfinished(e) == 0 || e->config.hooks.look || e->config.check_every > 0) {
+        accounting_set(&e->accounting, e->running_seqs, false, NULL);
+    }
     check_states(e, NULL);
     if (e->config.hooks.look) e->config.hooks.look(e->config.hooks.look_context, e);
     report_step(e, free_after_schedule, begin);
