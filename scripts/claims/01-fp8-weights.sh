@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2153,SC2154
 claim 1 'FP8 weights alone leave the KV cache in 16 bits'
 input MODEL meta-llama/Meta-Llama-3-8B
 input GPU h100-sxm

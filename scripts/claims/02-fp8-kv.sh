@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2153,SC2154
 claim 2 'FP8 KV halves KV bytes and doubles capacity'
 input KV fp8
 input MODEL llama-3-8b

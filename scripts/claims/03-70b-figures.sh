@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2153,SC2154
 claim 3 'a 70B model takes 76.2 GB in BF16, 44.5 GB with FP8 weights, 31.8 GB with FP8 KV, at 1,200, 2,100 and 3,450 tokens/s'
 input MEMORY '76.2 44.5 31.8'
 input SPEEDS '1200 2100 3450'

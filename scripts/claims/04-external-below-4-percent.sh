@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2153,SC2154
 claim 4 'paging keeps external fragmentation under 4 %'
 input POLICY dynamic,prefix
 input BLOCK_SIZE 1,16,128,512

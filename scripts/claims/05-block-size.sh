@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2153,SC2154
 claim 5 'block size 16 or 32 minimises internal fragmentation, and block size otherwise hardly matters'
 input TRACE preset:azure-conv
 input BLOCK_SIZES 1,2,4,8,16,32,64,128,256,512

@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2153,SC2154
 claim 6 'uneven lengths lower the reuse of blocks'
 # Conversations with the same mean lengths and the same sharing; only the spread of the turns differs.
 input EVEN fixed

@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2153,SC2154
 claim 7 'more than 20 % of the device is free, and still CUDA is out of memory'
 # A lightly loaded server: most of its pool is free or holds what can be evicted.
 input MODEL llama-3-8b

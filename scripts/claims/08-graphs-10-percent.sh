@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2153,SC2154
 claim 8 'CUDA graphs cost about 10 % of memory'
 input SERVERS 'llama-3-8b:rtx-4090:1 llama-3-8b:a100-40gb:1 llama-3-8b:h100-sxm:1 llama-3-70b:h100-sxm:4'
 # More options of plan, such as --cuda-graph-memory of a server that captures a pool for each graph.

@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2153,SC2154
 claim 9 'utilization 0.90 to 0.92 is safe, 0.95 fails at start-up, 0.98 to 0.99 brings out of memory'
 # MODEL:GPU:ENGINE; vllm counts CUDA graphs inside the share, vllm-v0 outside.
 input SERVERS 'llama-3-8b:rtx-4090:vllm llama-3-8b:rtx-4090:vllm-v0 llama-3-8b:a100-40gb:vllm-v0 llama-3-8b:h100-sxm:vllm'

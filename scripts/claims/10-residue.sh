@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2153,SC2154
 claim 10 'sleep mode, or a loader that keeps the BF16 originals, cancels what FP8 saved'
 input MODEL llama-3-8b
 input GPU l40s

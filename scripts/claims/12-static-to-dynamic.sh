@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2153,SC2154
 claim 12 'the older allocator was static, the newer is dynamic with prefix caching'
 input OLDER static
 input NEWER prefix
@@ -9,7 +9,7 @@ input REQUESTS 1500
 sweep both --trace "$TRACE" --max-requests "$REQUESTS" --policy "$OLDER,$NEWER" --pool-tokens "$POOL_TOKENS"
 values both policy running.mean internal_fragmentation hit_rate_tokens output_tokens_per_s ttft_ns.p50 >"$out/12.cells"
 of() { awk -v p="$1" -v c="$2" '$1 == p { print $c }' "$out/12.cells"; }
-percent() { case $1 in null) echo no ;; *) calc "100 * $1" %.1f ;; esac; }
+percent() { case $1 in null) echo 0 ;; *) calc "100 * $1" %.1f ;; esac; }
 
 describe() {
     echo "$1: $(calc "$(of "$1" 2)" %.1f) requests run at once, $(percent "$(of "$1" 3)") % of the held memory is wasted, \

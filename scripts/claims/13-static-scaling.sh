@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2153,SC2154
 claim 13 'static FP8 scaling is 15 to 20 % faster than dynamic'
 # What finding the scales at run time adds to each layer of a step, in microseconds: to be measured on the kernels in use.
 input DYNAMIC_US_PER_LAYER ''
