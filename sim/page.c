@@ -90,6 +90,9 @@ static void put(const struct page_asset *asset, FILE *out)
     fwrite(asset->bytes, 1, asset->count, out);
 }
 
+/* More results than this are only counted in the title. */
+#define NAMED_MAX 3
+
 /* What a heading calls a trace; the options have it in full. */
 static const char *short_trace(const char *trace)
 {
@@ -106,11 +109,12 @@ static void write_title(const struct page *page, const char *title, FILE *out)
         html_text(title, out);
         return;
     }
-    if (page->rows.count > 1) {
-        fprintf(out, "%zu simulations", page->rows.count);
-        return;
+    if (page->rows.count > NAMED_MAX) fprintf(out, "%zu simulations", page->rows.count);
+    for (size_t i = 0; page->rows.count <= NAMED_MAX && i < page->rows.count; i++) {
+        fputs(i == 0 ? "" : i + 1 < page->rows.count ? "; " : " and ", out);
+        html_text(page->labels[i], out);
     }
-    html_text(page->labels[0], out);
+    if (options_differ(page->in, "options.trace")) return;
     fputs(" on ", out);
     html_text(short_trace(page_text(first, "trace")), out);
 }

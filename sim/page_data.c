@@ -87,28 +87,17 @@ static bool has_details(const struct page_files *files)
     return false;
 }
 
-/* What the pictures of the pool may take: as with points, the fewer the more runs there are. */
-#define MAP_BYTES_PER_POINT 2200u
-
-static int write_details(const struct page *page, size_t i, size_t points, FILE *json, struct err *err)
+static int write_details(const struct page *page, size_t i, size_t detailed, FILE *json, struct err *err)
 {
     const struct page_files *files = files_of(page, i);
     fprintf(json, "{\"run\":%zu", i);
     for (int d = 0; d < DETAIL_COUNT; d++) {
         if (!files->path[d]) continue;
         fprintf(json, ",\n\"%s\":", page_detail_options[d]);
-        if (digests[d](files->path[d], d == DETAIL_MAP ? points * MAP_BYTES_PER_POINT : points, json, err)) return -1;
+        if (digests[d](files->path[d], detailed, json, err)) return -1;
     }
     fputc('}', json);
     return 0;
-}
-
-/* So many that the page stays below its size: a power of two. */
-static size_t points_for(size_t detailed)
-{
-    size_t points = 2048;
-    while (points > 128 && points * detailed > 4096) points /= 2;
-    return points;
 }
 
 int page_data(const struct page *page, FILE *json, struct err *err)
@@ -137,7 +126,7 @@ int page_data(const struct page *page, FILE *json, struct err *err)
     for (size_t i = 0; i < page->rows.count; i++) {
         if (!has_details(files_of(page, i))) continue;
         fputs(comma, json);
-        if (write_details(page, i, points_for(detailed), json, err)) return -1;
+        if (write_details(page, i, detailed, json, err)) return -1;
         comma = ",\n";
     }
     fputs("]}", json);

@@ -9,13 +9,28 @@
 #include "sim/accounting.h"
 #include "workloads/err.h"
 
-/* points: at most this many along the time axis, a power of two >= 16. */
-int digest_timeline(const char *path, size_t points, FILE *json, struct err *err);
-int digest_events(const char *path, size_t points, FILE *json, struct err *err);
-int digest_refusals(const char *path, size_t points, FILE *json, struct err *err);
-/* bytes: frames are left out, every so many alike, until the value is about so long. */
-int digest_map(const char *path, size_t bytes, FILE *json, struct err *err);
+/* runs: how many runs share the room of the page; the more, the less each may take. A page stays below 10 MB. */
+int digest_timeline(const char *path, size_t runs, FILE *json, struct err *err);
+int digest_events(const char *path, size_t runs, FILE *json, struct err *err);
+int digest_refusals(const char *path, size_t runs, FILE *json, struct err *err);
+int digest_map(const char *path, size_t runs, FILE *json, struct err *err);
 
+/* Points along the time axis: a power of two. */
+static inline size_t digest_points(size_t runs)
+{
+    size_t points = 2048;
+    while (points > 128 && points * runs > 4096) points /= 2;
+    return points;
+}
+
+/* Rows of a list. */
+static inline size_t digest_rows(size_t runs)
+{
+    return runs > 4 ? 2000 / runs : 500;
+}
+
+/* A JSON string of a name, which is cut when it is very long. */
+void digest_name(const char *name, FILE *json);
 /* Sums beyond 64 bits as a close number. */
 void digest_sum(u128 value, FILE *json);
 

@@ -1,5 +1,5 @@
 /* The events of a run: how many of each kind, and how many requests waited and ran, in equal spans of time; and the
- * requests that took longest. */
+ * requests that took longest from their arrival to their end. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +11,9 @@
 #include "sim/engine.h"
 #include "sim/id_index.h"
 #include "sim/page_digest.h"
-#include "sim/result.h"
 
 enum { TIME, EVENT, REQUEST, A, B, FIELDS };
 static const char *const field_names[FIELDS] = {"time_ns", "event", "request", "a", "b"};
-
-/* Requests that the page lists: those with the longest time from arrival to end. */
-#define REQUESTS_SHOWN 500
 
 enum place { PLACE_NONE, PLACE_WAITING, PLACE_RUNNING, PLACE_COUNT };
 static const char *const place_names[PLACE_COUNT] = {"", "waiting", "running"};
@@ -38,7 +34,7 @@ struct history {
 
 struct events_digest {
     struct span *spans;
-    size_t count, capacity;
+    size_t count, capacity, shown_max;
     uint64_t begin_ns, width_ns, rows;
     uint64_t level[PLACE_COUNT];
     struct id_index index; /* hash of the name → number */
@@ -196,10 +192,10 @@ static void write_requests(struct events_digest *d, FILE *json)
 {
     if (d->request_count > 0) qsort(d->requests, d->request_count, sizeof *d->requests, longest_first);
     fprintf(json, ",\"requests\":{\"count\":%zu,\"shown\":[", d->request_count);
-    for (size_t i = 0; i < d->request_count && i < REQUESTS_SHOWN; i++) {
+    for (size_t i = 0; i < d->request_count && i < d->shown_max; i++) {
         const struct history *r = &d->requests[i];
         fputs(i ? ",[" : "[", json);
-        result_write_string(d->names.items + r->name_at, json);
+        digest_name(d->names.items + r->name_at, json);
         fprintf(json, ",%" PRIu64 ",%" PRIu64, r->prompt_tokens, r->output_tokens);
         write_time(r->arrive_ns, json);
         write_time(r->admit_ns, json);
@@ -251,11 +247,11 @@ static int read_all(struct events_digest *d, struct csv_file *file, const char *
     return got;
 }
 
-int digest_events(const char *path, size_t points, FILE *json, struct err *err)
+int digest_events(const char *path, size_t runs, FILE *json, struct err *err)
 {
     struct csv_file file = {0};
-    struct events_digest d = {.capacity = points, .width_ns = 1000};
-    d.spans = calloc(points, sizeof *d.spans);
+    struct events_digest d = {.capacity = digest_points(runs), .shown_max = digest_rows(runs), .width_ns = 1000};
+    d.spans = calloc(d.capacity, sizeof *d.spans);
     bool indexed = id_index_init(&d.index);
     int status = d.spans && indexed ? read_all(&d, &file, path, err) : err_set(err, ERR_FAILED, "out of memory");
     if (status == 0) write_json(&d, json);

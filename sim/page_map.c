@@ -1,4 +1,4 @@
-/* Pictures of the pool: the lines of --memory-map, checked, and thinned to what a page can hold. */
+/* Pictures of the pool: the lines of --memory-map, thinned to what a page can hold, and checked. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -15,12 +15,13 @@ struct map_digest {
     uint64_t cells;         /* of a frame, as the header says */
 };
 
-/* 1: a line, parsed. 0: the end. -1 with err. */
-static int next(struct map_digest *d, json_t **value, struct err *err)
+/* 1: a line, parsed if it is wanted, else *value is NULL. 0: the end. -1 with err. */
+static int next(struct map_digest *d, bool wanted, json_t **value, struct err *err)
 {
     json_error_t trouble;
     int got = wl_stream_line(d->stream, &d->line, err);
-    if (got <= 0) return got;
+    *value = NULL;
+    if (got <= 0 || !wanted) return got;
     d->line.err = err;
     *value = json_loadb(d->line.text, d->line.length, JSON_REJECT_DUPLICATES, &trouble);
     if (json_is_object(*value)) return 1;
@@ -120,10 +121,11 @@ static int write_frames(struct map_digest *d, uint64_t every, FILE *json, struct
     int got, status = 0;
     const char *comma = "";
     fprintf(json, ",\"count\":%" PRIu64 ",\"every\":%" PRIu64 ",\"frames\":[", d->frames, every);
-    for (uint64_t i = 0; status == 0 && (got = next(d, &frame, err)) != 0; i++) {
+    for (uint64_t i = 0; status == 0 && (got = next(d, i % every == 0, &frame, err)) != 0; i++) {
         if (got < 0) return -1;
+        if (!frame) continue;
         status = check_frame(d, frame);
-        if (status == 0 && i % every == 0) {
+        if (status == 0) {
             fputs(comma, json);
             comma = ",\n";
             status = write_object(frame, json, err);
@@ -134,12 +136,15 @@ static int write_frames(struct map_digest *d, uint64_t every, FILE *json, struct
     return status;
 }
 
-static int digest(struct map_digest *d, size_t bytes, FILE *json, struct err *err)
+/* Bytes for the pictures of all runs. */
+#define MAP_BYTES ((size_t)4400000)
+
+static int digest(struct map_digest *d, size_t runs, FILE *json, struct err *err)
 {
     json_t *header = NULL;
     if (measure(d, err)) return -1;
-    uint64_t every = d->bytes / bytes + 1;
-    if (next(d, &header, err) < 0) return -1;
+    uint64_t every = d->bytes / (MAP_BYTES / runs) + 1;
+    if (next(d, true, &header, err) < 0) return -1;
     int status = check_header(d, header);
     fputs("{\"header\":", json);
     if (status == 0) status = write_object(header, json, err);
@@ -149,11 +154,11 @@ static int digest(struct map_digest *d, size_t bytes, FILE *json, struct err *er
     return status;
 }
 
-int digest_map(const char *path, size_t bytes, FILE *json, struct err *err)
+int digest_map(const char *path, size_t runs, FILE *json, struct err *err)
 {
     struct map_digest d = {0};
     if (wl_stream_open(path, &d.stream, err)) return -1;
-    int status = wl_stream_can_rewind(d.stream) ? digest(&d, bytes, json, err)
+    int status = wl_stream_can_rewind(d.stream) ? digest(&d, runs, json, err)
                                                 : err_set(err, ERR_INPUT, "%s: can be read only once, expected a file", path);
     wl_stream_close(d.stream);
     return status;

@@ -15,9 +15,7 @@ static const char *const plain_names[FIRST_CAUSE] = {
     "kind", "start_ns", "end_ns", "attempts", "request", "unit_bytes", "ask_units", "need_units",
     "e_units", "r_units", "a_units", "class", "primary", "number"};
 
-/* Episodes that the page lists: those that lasted longest, of equal ones those that missed most. */
-#define EPISODES_SHOWN 500
-#define NAME_BYTES 96
+#define NAME_BYTES 128
 
 struct row {
     uint64_t start_ns, end_ns, attempts, number;
@@ -25,7 +23,7 @@ struct row {
     uint64_t parts_bytes[CAUSE_COUNT];
     uint64_t shortfall_bytes;
     size_t kind, class, primary;
-    char request[NAME_BYTES]; /* cut when longer */
+    char request[NAME_BYTES]; /* more than is shown of it */
 };
 
 struct group {
@@ -35,8 +33,9 @@ struct group {
 
 struct refusals_digest {
     struct group groups[CLASS_COUNT][CAUSE_COUNT]; /* by class and primary cause */
+    /* Episodes that the page lists: those that lasted longest, of equal ones those that missed most. */
     struct row *kept;
-    size_t kept_count; /* up to 2 * EPISODES_SHOWN */
+    size_t kept_count, shown_max; /* up to twice as many are kept */
     uint64_t rows;
     uint64_t (*spans)[CLASS_COUNT]; /* episodes that began in each */
     size_t count, capacity;
@@ -58,9 +57,9 @@ static int longest_first(const void *a_, const void *b_)
 
 static void keep(struct refusals_digest *d, const struct row *row)
 {
-    if (d->kept_count == 2 * EPISODES_SHOWN) {
+    if (d->kept_count == 2 * d->shown_max) {
         qsort(d->kept, d->kept_count, sizeof *d->kept, longest_first);
-        d->kept_count = EPISODES_SHOWN;
+        d->kept_count = d->shown_max;
     }
     d->kept[d->kept_count++] = *row;
 }
@@ -119,6 +118,21 @@ static void add_row(struct refusals_digest *d, const struct row *row)
     count_span(d, row);
 }
 
+#define NAME_SHOWN_BYTES 100
+
+void digest_name(const char *name, FILE *json)
+{
+    char cut[NAME_SHOWN_BYTES + 4];
+    size_t bytes = strlen(name), end = NAME_SHOWN_BYTES;
+    if (bytes > NAME_SHOWN_BYTES) {
+        while (end > 0 && ((unsigned char)name[end] & 0xc0) == 0x80) end--; /* between two characters */
+        memcpy(cut, name, end);
+        memcpy(cut + end, "…", sizeof "…");
+        name = cut;
+    }
+    result_write_string(name, json);
+}
+
 void digest_sum(u128 value, FILE *json)
 {
     if (value <= INT64_MAX) fprintf(json, "%" PRIu64, (uint64_t)value);
@@ -155,7 +169,7 @@ static void write_episode(const struct row *r, FILE *json)
 {
     fprintf(json, "{\"number\":%" PRIu64 ",\"kind\":\"%s\",\"start_ns\":%" PRIu64 ",\"end_ns\":%" PRIu64 ",\"attempts\":%" PRIu64 ",\"request\":",
             r->number, demand_kind_names[r->kind], r->start_ns, r->end_ns, r->attempts);
-    result_write_string(r->request, json);
+    digest_name(r->request, json);
     fprintf(json, ",\"class\":\"%s\",\"primary\":\"%s\",\"unit_bytes\":%" PRIu64 ",\"ask\":%" PRIu64 ",\"need\":%" PRIu64 ",\"e\":%" PRIu64
             ",\"r\":%" PRIu64 ",\"a\":%" PRIu64 ",\"parts\":{",
             class_names[r->class], cause_names[r->primary], r->unit_bytes, r->ask_units, r->need_units, r->e_units, r->r_units, r->a_units);
@@ -180,7 +194,7 @@ static void write_json(struct refusals_digest *d, FILE *json)
     }
     if (d->kept_count > 0) qsort(d->kept, d->kept_count, sizeof *d->kept, longest_first);
     fputs("},\"shown\":[", json);
-    for (size_t i = 0; i < d->kept_count && i < EPISODES_SHOWN; i++) {
+    for (size_t i = 0; i < d->kept_count && i < d->shown_max; i++) {
         if (i) fputc(',', json);
         write_episode(&d->kept[i], json);
     }
@@ -206,14 +220,14 @@ static int read_all(struct refusals_digest *d, struct csv_file *file, const char
     return got;
 }
 
-int digest_refusals(const char *path, size_t points, FILE *json, struct err *err)
+int digest_refusals(const char *path, size_t runs, FILE *json, struct err *err)
 {
     struct csv_file file = {0};
     struct refusals_digest *d = calloc(1, sizeof *d);
     if (d) {
-        *d = (struct refusals_digest){.capacity = points, .width_ns = 1000};
-        d->kept = calloc(2 * EPISODES_SHOWN, sizeof *d->kept);
-        d->spans = calloc(points, sizeof *d->spans);
+        *d = (struct refusals_digest){.capacity = digest_points(runs), .shown_max = digest_rows(runs), .width_ns = 1000};
+        d->kept = calloc(2 * d->shown_max, sizeof *d->kept);
+        d->spans = calloc(d->capacity, sizeof *d->spans);
     }
     int status = d && d->kept && d->spans ? read_all(d, &file, path, err) : err_set(err, ERR_FAILED, "out of memory");
     if (status == 0) write_json(d, json);

@@ -150,7 +150,7 @@ static void write_json(const struct timeline_digest *t, FILE *json)
     fputs("}}", json);
 }
 
-int digest_timeline(const char *path, size_t points, FILE *json, struct err *err)
+int digest_timeline(const char *path, size_t runs, FILE *json, struct err *err)
 {
     char columns[FIELDS][32];
     const char *names[FIELDS];
@@ -159,8 +159,8 @@ int digest_timeline(const char *path, size_t points, FILE *json, struct err *err
     snprintf(columns[RUNNING], sizeof columns[0], "running");
     for (int i = 0; i < FIELDS; i++) names[i] = columns[i];
     struct csv_file file;
-    struct timeline_digest t = {.capacity = points, .rows_per_point = 1};
-    t.points = calloc(points, sizeof *t.points);
+    struct timeline_digest t = {.capacity = digest_points(runs), .rows_per_point = 1};
+    t.points = calloc(t.capacity, sizeof *t.points);
     int status = t.points ? csv_file_open(&file, path, names, FIELDS, err) : err_set(err, ERR_FAILED, "out of memory");
     if (t.points) {
         if (status == 0) status = read_rows(&t, &file, err);

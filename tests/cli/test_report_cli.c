@@ -377,6 +377,30 @@ static void report__million_events__at_most_10_mb(void **state)
     free(page);
 }
 
+/* The more runs, the less each may take. */
+static void report__many_recorded_runs__at_most_10_mb(void **state)
+{
+    char folder[32][300];
+    const char *argv[40] = {"report", "--output", strdup(cli_path(*state, "page.html"))};
+    struct cli_result r;
+    CLI(&r, "run", "gen:requests=1200,arrivals=poisson:400,prompt-tokens=200,output-tokens=100", "--policy", "dynamic", "--block-size", "16",
+        "--pool-tokens", "20000", "--record", cli_path(*state, "run"));
+    check_i64_eq(r.status, 0);
+    cli_release(&r);
+    for (size_t i = 0; i < 32; i++) {
+        snprintf(folder[i], sizeof folder[i], "%s/run", (const char *)*state);
+        argv[3 + i] = folder[i];
+    }
+    cli_run(&r, NULL, argv);
+    check_str_eq(r.err, "");
+    check_i64_eq(r.status, 0);
+    cli_release(&r);
+    char *page = cli_read(argv[2]);
+    assert_true(strlen(page) > 1000000 && strlen(page) < 10000000);
+    free(page);
+    free((char *)argv[2]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +419,7 @@ int main(void)
         CASE(report__bad_input__one_line_and_no_page),
         CASE(report__usage__says_what_is_missing),
         CASE(report__million_events__at_most_10_mb),
+        CASE(report__many_recorded_runs__at_most_10_mb),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }
