@@ -6,6 +6,7 @@
 
 #include "sim/counterfactual.h"
 #include "sim/engine_core.h"
+#include "sim/optset_change.h"
 
 struct list {
     struct variant *items;
@@ -87,48 +88,11 @@ size_t variants_list(struct variant *variants, const struct options *o, const st
     return list.count;
 }
 
-static bool is_pool_option(const char *name)
-{
-    return strcmp(name, "kv-cache-memory-bytes") == 0 || strcmp(name, "pool-tokens") == 0 ||
-           strcmp(name, "num-gpu-blocks-override") == 0;
-}
-
-static bool has_option(const struct kv_policy_ops *ops, const struct kv_option *option)
-{
-    for (size_t i = 0; ops && ops->options && ops->options[i]; i++) {
-        if (ops->options[i] == option) return true;
-    }
-    return false;
-}
-
-struct kept {
-    const struct variant *variant;
-    const struct kv_policy_ops *ops; /* of the new set */
-};
-
-/* Whether the new set takes the old one's value. */
-static bool is_kept(void *context, const struct option_spec *spec)
-{
-    const struct kept *kept = context;
-    if (spec->section == OPT_OUTPUT || strcmp(spec->name, kept->variant->option) == 0) return false;
-    if (is_pool_option(spec->name)) return false;
-    return !spec->policy_option || has_option(kept->ops, spec->policy_option);
-}
-
 struct optset *variant_set(const struct optset *set, const struct variant *v, uint64_t pool_bytes,
                            struct err *err)
 {
-    bool other_policy = strcmp(v->option, "policy") == 0;
-    struct kept kept = {v, kv_registry_find(other_policy ? v->value : optset_text(set, "policy"))};
-    struct optset *to = optset_as(set, optset_command(set), is_kept, &kept, err);
-    if (!to) return NULL;
     char bytes[24];
-    int status = 0;
     snprintf(bytes, sizeof bytes, "%" PRIu64, pool_bytes);
-    if (!is_pool_option(v->option)) status = optset_put(to, "kv-cache-memory-bytes", bytes, err);
-    if (status == 0) status = optset_put(to, v->option, v->value, err);
-    if (status == 0) status = optset_finish(to, err);
-    if (status == 0) return to;
-    optset_destroy(to);
-    return NULL;
+    const struct setting settings[] = {{v->option, v->value}, {"kv-cache-memory-bytes", bytes}};
+    return optset_change(set, settings, optset_is_pool(v->option) ? 1 : 2, err);
 }

@@ -153,6 +153,7 @@ const char *option_section_title(enum option_section section)
         [OPT_SCHEDULER] = "Scheduler", [OPT_STEP_TIME] = "Step time",
         [OPT_CACHE] = "Cache",         [OPT_DEVICE] = "Device",
         [OPT_MEASURE] = "Measurement", [OPT_CHECKS] = "Checks",
+        [OPT_COMPARISON] = "Comparison",
         [OPT_OUTPUT] = "Input and output",
     };
     assert(section < OPT_SECTIONS);

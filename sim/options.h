@@ -47,7 +47,8 @@ enum option_commands {
     FOR_EDGE = 1 << 10,
     FOR_DEVICE_REPLAY = 1 << 16,
     FOR_DEVICE_IMPORT = 1 << 17,
-    FOR_SIM = FOR_RUN | FOR_SWEEP | FOR_EDGE,
+    FOR_COMPARE = 1 << 18,
+    FOR_SIM = FOR_RUN | FOR_SWEEP | FOR_EDGE | FOR_COMPARE,
     FOR_MEMORY = FOR_SIM | FOR_PLAN, /* whatever sizes a pool */
     FOR_TRACE_READ = FOR_TRACE_STATS | FOR_TRACE_CONVERT | FOR_TRACE_CHECK,
     FOR_READ = FOR_SIM | FOR_CACHE | FOR_TRACE_READ | FOR_PLAN, /* whatever reads a trace */
@@ -68,6 +69,7 @@ enum option_section {
     OPT_DEVICE,
     OPT_MEASURE,
     OPT_CHECKS,
+    OPT_COMPARISON,
     OPT_OUTPUT,
     OPT_SECTIONS
 };

@@ -15,6 +15,7 @@ static const struct {
 } SECTIONS[] = {
     {"run", FOR_RUN},
     {"sweep", FOR_SWEEP},
+    {"compare", FOR_COMPARE},
     {"cache", FOR_CACHE},
     {"policies", FOR_POLICIES},
     {"bench", FOR_BENCH},
