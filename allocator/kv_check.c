@@ -317,9 +317,9 @@ static void check_cache_facts(const struct kv_policy *policy, struct kv_cache_fa
     as_checker(policy)->inner->ops->cache_facts(as_checker(policy)->inner, facts);
 }
 
-static bool check_keyed(const struct kv_policy *policy, kv_block block)
+static bool check_keyed(const struct kv_policy *policy, kv_block block, uint64_t *key)
 {
-    return as_checker(policy)->inner->ops->keyed(as_checker(policy)->inner, block);
+    return as_checker(policy)->inner->ops->keyed(as_checker(policy)->inner, block, key);
 }
 
 static void check_region(const struct kv_policy *policy, kv_seq seq, struct kv_region *region)

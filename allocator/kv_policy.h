@@ -259,8 +259,8 @@ struct kv_policy_ops {
      * the first contradiction (static or policy-owned storage). O(pool). */
     const char *(*check)(const struct kv_policy *policy);
 
-    /* Optional, for pictures (KV_CACHES). Whether the block carries a key now. O(1). */
-    bool (*keyed)(const struct kv_policy *policy, kv_block block);
+    /* Optional, for pictures (KV_CACHES). Whether the block carries a key now; which, if key is not NULL. O(1). */
+    bool (*keyed)(const struct kv_policy *policy, kv_block block, uint64_t *key);
     /* Optional, for pictures (KV_CONTIGUOUS). */
     void (*region)(const struct kv_policy *policy, kv_seq seq, struct kv_region *region);
 };

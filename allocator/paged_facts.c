@@ -88,10 +88,14 @@ void paged_cache_facts(const struct kv_policy *policy, struct kv_cache_facts *fa
     };
 }
 
-bool paged_keyed(const struct kv_policy *policy, kv_block block)
+bool paged_keyed(const struct kv_policy *policy, kv_block block, uint64_t *key)
 {
     const struct paged *p = (const struct paged *)policy;
-    return p->caches && (p->queue.nodes[block].flags & BLOCK_KEYED) != 0;
+    if (!p->caches || (p->queue.nodes[block].flags & BLOCK_KEYED) == 0)
+        return false;
+    if (key != NULL)
+        *key = p->queue.nodes[block].key;
+    return true;
 }
 
 /* --- look-up ------------------------------------------------------------------------------- */

@@ -525,6 +525,7 @@ static bool run_step(struct engine *e, bool more_arrivals)
     uint64_t free_after_schedule = e->config.hooks.step ? free_units(e) : 0;
     accounting_set(&e->accounting, e->running_seqs, e->refused, &e->probe);
     check_states(e, &e->probe);
+    if (e->config.hooks.look) e->config.hooks.look(e->config.hooks.look_context, e, LOOK_PASS);
     e->accounting.now.head_refused_though_free = e->head_refused_though_free;
     count_step(e);
     engine_move_clock(e, e->now + duration);
@@ -538,7 +539,7 @@ static bool run_step(struct engine *e, bool more_arrivals)
         accounting_set(&e->accounting, e->running_seqs, false, NULL);
     }
     check_states(e, NULL);
-    if (e->config.hooks.look) e->config.hooks.look(e->config.hooks.look_context, e);
+    if (e->config.hooks.look) e->config.hooks.look(e->config.hooks.look_context, e, LOOK_END);
     report_step(e, free_after_schedule, begin);
     e->stats.steps++;
     if (idle && !more_arrivals && unfinished(e) > 0) {

@@ -83,6 +83,10 @@ enum event_kind {
 };
 extern const char *const event_names[EVENT_KIND_COUNT];
 
+/* When the pool can be looked at: with a pass's decisions carried out, as the step's memory then is (a serial run: with the
+ * request at its full length); and between two steps, with what ended in the first given back. */
+enum look_kind { LOOK_PASS, LOOK_END };
+
 /* Every member may be NULL. */
 struct engine_hooks {
     void *context;
@@ -97,9 +101,9 @@ struct engine_hooks {
      * refused_context. May try other asks on the policy when it gives back what it got and calls engine_stop. */
     void (*refused)(void *context, struct engine *engine, const struct refused_call *call);
     void *refused_context;
-    /* Between two steps, the levels as they stand after the first: for pictures. Unlike `step` it has no part in what the
-     * engine may skip; see park_show_filled. Gets look_context. */
-    void (*look)(void *context, struct engine *engine);
+    /* For pictures: the levels as they stand. Unlike `step` it has no part in what the engine may skip; see
+     * park_show_filled. May call engine_stop. Gets look_context. */
+    void (*look)(void *context, struct engine *engine, enum look_kind kind);
     void *look_context;
 };
 

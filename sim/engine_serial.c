@@ -83,9 +83,11 @@ int engine_run_serial(struct engine *e, struct wl_source *source)
         if (e->running.head == NULL) continue; /* unservable */
         accounting_set(&e->accounting, e->running_seqs, false, NULL);
         accounting_check(e, NULL);
+        if (e->config.hooks.look) e->config.hooks.look(e->config.hooks.look_context, e, LOOK_PASS);
         engine_move_clock(e, e->now + 1);
         accounting_advance(&e->accounting, e->now);
         end_request(e, r);
+        if (e->stats.stopped) break;
     }
     accounting_set(&e->accounting, 0, false, NULL);
     return more < 0 ? -1 : 0;

@@ -163,9 +163,10 @@ static void drop_every_second(struct map_log *log)
     log->count = kept;
 }
 
-void map_log_look(void *context, struct engine *e)
+void map_log_look(void *context, struct engine *e, enum look_kind kind)
 {
     struct map_log *log = context;
+    if (kind != LOOK_END) return;
     if (!log->ready) begin(log, e);
     if (log->failed || e->stats.steps % log->stride != 0) return;
     memory_map_take(&log->map, e);

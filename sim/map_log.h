@@ -32,7 +32,7 @@ struct map_log {
 /* Begins a file with up to about `frames` frames. -1 with err. */
 int map_log_open(struct map_log *log, const char *path, uint64_t frames, struct err *err);
 /* An engine hook `look`; context is the map_log. */
-void map_log_look(void *context, struct engine *engine);
+void map_log_look(void *context, struct engine *engine, enum look_kind kind);
 /* The file appears under its name, or nothing does. */
 int map_log_commit(struct map_log *log, struct err *err);
 void map_log_abandon(struct map_log *log);

@@ -7,9 +7,6 @@
 
 const char *const unit_kind_names[UNIT_KINDS] = {"free", "cached", "held", "overhead"};
 
-/* Beside those of accounting_check.h: added by the allocator behind what was asked. */
-#define MARK_ROUNDING 16
-
 int memory_map_init(struct memory_map *m, const struct engine *e, struct err *err)
 {
     const struct kv_policy *p = e->policy;
@@ -21,13 +18,15 @@ int memory_map_init(struct memory_map *m, const struct engine *e, struct err *er
                        (unsigned long long)MEMORY_MAP_SLOTS_MAX);
     m->units = calloc(m->count, sizeof *m->units);
     m->marks = calloc(m->count, m->unit_tokens);
-    return m->units && m->marks ? 0 : err_set(err, ERR_FAILED, "memory map: out of memory");
+    m->queue = calloc(m->count, sizeof *m->queue);
+    return m->units && m->marks && m->queue ? 0 : err_set(err, ERR_FAILED, "memory map: out of memory");
 }
 
 void memory_map_release(struct memory_map *m)
 {
     free(m->units);
     free(m->marks);
+    free(m->queue);
     memset(m, 0, sizeof *m);
 }
 
@@ -89,12 +88,18 @@ static void count_slots(const struct memory_map *m, uint64_t i)
     }
 }
 
-static void take_unheld(const struct memory_map *m, const struct engine *e, uint64_t i)
+/* Of blocks, what is in the free queue is free or cached. The others that no request holds are the null block, and what is
+ * lent to the device's activations. */
+static void take_queue(struct memory_map *m, const struct engine *e)
 {
     const struct kv_policy *p = e->policy;
-    uint64_t number = i + m->first_number;
-    if (p->ops->table && number == 0) m->units[i].kind = UNIT_OVERHEAD;
-    else if (p->ops->keyed && p->ops->keyed(p, (kv_block)number)) m->units[i].kind = UNIT_CACHED;
+    m->queue_count = p->ops->free_queue ? p->ops->free_queue(p, m->queue, m->count) : 0;
+    if (!p->ops->free_queue) return;
+    for (uint64_t i = 0; i < m->count; i++) m->units[i].kind = UNIT_OVERHEAD;
+    for (uint64_t i = 0; i < m->queue_count; i++) {
+        bool keyed = p->ops->keyed && p->ops->keyed(p, m->queue[i], NULL);
+        m->units[m->queue[i] - m->first_number].kind = keyed ? UNIT_CACHED : UNIT_FREE;
+    }
 }
 
 void memory_map_take(struct memory_map *m, struct engine *e)
@@ -102,9 +107,9 @@ void memory_map_take(struct memory_map *m, struct engine *e)
     park_show_filled(e);
     memset(m->units, 0, m->count * sizeof *m->units);
     memset(m->marks, 0, m->count * m->unit_tokens);
+    take_queue(m, e);
     take_requests(m, e);
     for (uint64_t i = 0; i < m->count; i++) {
         if (m->units[i].holders > 0) count_slots(m, i);
-        else take_unheld(m, e, i);
     }
 }

@@ -23,8 +23,13 @@ struct memory_map {
     uint64_t first_number;   /* what the policy calls units[0]: block 0 or 1, or slot 0 */
     uint32_t unit_tokens;    /* slots of a unit */
     struct map_unit *units;  /* [count] */
-    uint8_t *marks;          /* scratch: of each slot */
+    uint8_t *marks;          /* of each slot: enum mark of accounting_check.h, or MARK_ROUNDING; 0: nobody holds it */
+    kv_block *queue;         /* blocks: the free queue, next to be taken first */
+    uint64_t queue_count;
 };
+
+/* Beside those of accounting_check.h: added by the allocator behind what was asked. */
+#define MARK_ROUNDING 16
 
 /* Pools of more token slots are refused. */
 #define MEMORY_MAP_SLOTS_MAX ((uint64_t)1 << 27)
