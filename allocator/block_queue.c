@@ -208,9 +208,12 @@ void block_queue_give(struct block_queue *queue, const kv_block *blocks, uint32_
 void block_queue_hold(struct block_queue *queue, kv_block block)
 {
     struct keyed_block *node = &queue->nodes[block];
-    if (node->refs++ > 0)
-        return;
     bool keyed = (node->flags & BLOCK_KEYED) != 0;
+    if (node->refs++ > 0) {
+        if (keyed && queue->order != NULL && queue->order->ops->share != NULL)
+            queue->order->ops->share(queue->order, block - 1);
+        return;
+    }
     if (keyed && queue->order != NULL)
         queue->order->ops->take(queue->order, block - 1);
     else

@@ -29,4 +29,9 @@ uint32_t counted_evict(struct kv_eviction *order);
 uint32_t counted_next_victim(const struct kv_eviction *order);
 const char *counted_check(const struct kv_eviction *order);
 
+/* All of a table but its words and create. */
+#define COUNTED_ORDER_CALLS                                                                                    \
+    .destroy = counted_destroy, .insert = counted_insert, .give = counted_give, .take = counted_take,         \
+    .touch = counted_touch, .evict = counted_evict, .next_victim = counted_next_victim, .check = counted_check
+
 #endif

@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-#define KV_EVICTION_ABI_VERSION 1u
+#define KV_EVICTION_ABI_VERSION 2u
 
 struct kv_eviction {
     const struct kv_eviction_ops *ops;
@@ -46,6 +46,12 @@ enum kv_eviction_flags {
 
 #define KV_EVICTION_CATEGORIES 16 /* kinds of requests that an order can tell apart */
 
+/* What an order may know of a request. */
+struct kv_kind {
+    int64_t priority;  /* as the trace and the scheduler count: smaller is more urgent, 0 by default */
+    uint32_t category; /* < KV_EVICTION_CATEGORIES */
+};
+
 /* What an object was filled with. */
 struct kv_content {
     uint64_t key;
@@ -65,8 +71,9 @@ struct kv_eviction_ops {
     struct kv_eviction *(*create)(uint32_t objects);
     void (*destroy)(struct kv_eviction *order); /* NULL is fine */
 
-    /* Optional. The calls that follow are for a request of this kind, < KV_EVICTION_CATEGORIES. */
-    void (*begin)(struct kv_eviction *order, uint32_t category);
+    /* Optional. The calls that follow are for a request of this kind; before the first, for the zeroed kind.
+     * A policy under the engine says it before hits and fillings, not before it gives blocks back. */
+    void (*begin)(struct kv_eviction *order, struct kv_kind kind);
     /* Optional. The content was looked for and is not there; the evictions that follow make room for
      * it, then it is inserted. Orders that learn from what they evicted do it here. */
     void (*miss)(struct kv_eviction *order, uint64_t key);
@@ -79,6 +86,8 @@ struct kv_eviction_ops {
     void (*give)(struct kv_eviction *order, uint32_t object);
     /* A hit: somebody uses the object again. */
     void (*take)(struct kv_eviction *order, uint32_t object);
+    /* Optional. One more request holds an object that is in use. */
+    void (*share)(struct kv_eviction *order, uint32_t object);
     /* A hit on an object inside the order that is over at once: take and give in one call. */
     void (*touch)(struct kv_eviction *order, uint32_t object);
     /* Removes the next victim and returns it. count > 0. */

@@ -56,9 +56,9 @@ static void end(struct checked_order *c, uint32_t count, const char *call)
     c->base.count = c->inner->count;
 }
 
-static void check_begin(struct kv_eviction *order, uint32_t category)
+static void check_begin(struct kv_eviction *order, struct kv_kind kind)
 {
-    as_checked(order)->inner->ops->begin(as_checked(order)->inner, category);
+    as_checked(order)->inner->ops->begin(as_checked(order)->inner, kind);
 }
 
 static void check_miss(struct kv_eviction *order, uint64_t key)
@@ -102,6 +102,15 @@ static void check_take(struct kv_eviction *order, uint32_t object)
         c->inside[object] = 0;
     c->inner->ops->take(c->inner, object);
     end(c, count - 1, "take");
+}
+
+static void check_share(struct kv_eviction *order, uint32_t object)
+{
+    struct checked_order *c = as_checked(order);
+    uint32_t count = c->base.count;
+    begin(c, object, false, "share");
+    c->inner->ops->share(c->inner, object);
+    end(c, count, "share");
 }
 
 static void check_touch(struct kv_eviction *order, uint32_t object)
@@ -166,6 +175,7 @@ static struct kv_eviction_ops wrapper_table(const struct kv_eviction_ops *inner)
     ops.foresee = inner->foresee != NULL ? check_foresee : NULL;
     ops.give = check_give;
     ops.take = check_take;
+    ops.share = inner->share != NULL ? check_share : NULL;
     ops.touch = check_touch;
     ops.evict = check_evict;
     ops.next_victim = inner->next_victim != NULL ? check_next_victim : NULL;

@@ -92,6 +92,7 @@ struct kv_request {
     uint64_t output_tokens; /* true output length: only policies marked KV_CLAIRVOYANT may look */
     uint64_t final_tokens;  /* true final KV tokens of one sequence: likewise */
     uint32_t samples;       /* n >= 1 */
+    int64_t priority;       /* smaller is more urgent, 0 by default */
 };
 
 /* Result of a prefix look-up: the leading blocks whose content the pool holds. */

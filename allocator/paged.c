@@ -136,6 +136,14 @@ static void set_keys(struct paged *p, kv_seq seq, const uint64_t *keys, uint64_t
         s->keyed_blocks = (uint32_t)end;
 }
 
+/* Orders that tell requests apart learn whose hits and keys follow. */
+static void tell_kind(struct paged *p, const struct kv_request *request)
+{
+    struct kv_eviction *order = p->caches ? p->queue.order : NULL;
+    if (order != NULL && order->ops->begin != NULL)
+        order->ops->begin(order, (struct kv_kind){ .priority = request->priority });
+}
+
 /* --- admission ----------------------------------------------------------------------------- */
 
 /* What an admission would do to the table: [0, base) comes from the hit or is null, the rest is new. */
@@ -235,6 +243,7 @@ enum kv_status paged_admit(struct kv_policy *policy, const struct kv_ask *ask, s
     if (taken->ask_units > obtainable)
         return KV_NO_SPACE;
     taken->new_blocks = (uint32_t)minus_or_zero(plan.end, plan.base);
+    tell_kind(p, ask->request);
     fill_table(p, ask, &plan);
     if (p->caches && ask->keyed_tokens > 0)
         set_keys(p, ask->seqs[0], ask->keys[0], ask->keyed_tokens);
@@ -326,6 +335,7 @@ enum kv_status paged_extend(struct kv_policy *policy, const struct kv_ask *ask, 
         return KV_NO_SPACE;
     }
     taken->new_blocks = (uint32_t)minus_or_zero(end, block_table_seq(&p->table, ask->seqs[0])->blocks);
+    tell_kind(p, ask->request);
     for (uint32_t k = 0; k < ask->seq_count; k++)
         grow_sequence(p, ask, k, end);
     return KV_OK;

@@ -285,7 +285,7 @@ static int make_miniature(const struct cache_trace *trace, const struct curve_co
                 ids[n++] = view.blocks[i];
         status = cache_trace_add(mini, n * trace->block_tokens, ids, n, err);
         if (status == 0)
-            mini->requests[r].category = trace->requests[r].category;
+            mini->requests[r].kind = trace->requests[r].kind;
     }
     free(ids);
     return status;

@@ -424,7 +424,7 @@ static void run_requests(const struct cache_trace *trace, const struct cache_con
 
         if (n <= config->capacity_blocks) {
             if (config->evict->begin != NULL)
-                config->evict->begin(cache->order, trace->requests[i].category);
+                config->evict->begin(cache->order, trace->requests[i].kind);
             run = (int64_t)run_request(cache, view.blocks, n,
                                        next != NULL ? next + (view.blocks - trace->blocks) : NULL, config, result);
             result->requests++;

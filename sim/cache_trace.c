@@ -144,14 +144,17 @@ static uint32_t *turns_of(struct reading *reading, const char *name)
     return &turns[number];
 }
 
-/* Sets the category of the request that was added last. */
-static int set_category(struct reading *reading, const struct wl_request *request, struct err *err)
+/* Sets the kind of the request that was added last. */
+static int set_kind(struct reading *reading, const struct wl_request *request, struct err *err)
 {
     struct cache_trace *trace = reading->trace;
     const char *name = request->session != NULL ? request->session : request->id;
     uint32_t before = 0, *turns;
 
-    if (name == NULL || trace->request_count == 0)
+    if (trace->request_count == 0)
+        return 0;
+    trace->requests[trace->request_count - 1].kind.priority = request->priority;
+    if (name == NULL)
         return 0;
     if (request->session == NULL && request->parent != NULL) {
         turns = turns_of(reading, request->parent);
@@ -163,7 +166,7 @@ static int set_category(struct reading *reading, const struct wl_request *reques
     if (request->session != NULL)
         before = *turns;
     *turns = before + 1;
-    trace->requests[trace->request_count - 1].category =
+    trace->requests[trace->request_count - 1].kind.category =
         before < KV_EVICTION_CATEGORIES ? before : KV_EVICTION_CATEGORIES - 1;
     return 0;
 }
@@ -238,11 +241,11 @@ static int number_leading(struct cache_trace *trace, struct err *err)
     trace->request_count = 0;
     for (uint64_t i = 0; i < leading; i++) {
         uint64_t prompt_tokens = trace->requests[i].prompt_tokens;
-        uint32_t category = trace->requests[i].category;
+        struct kv_kind kind = trace->requests[i].kind;
 
         if (cache_trace_add_unique(trace, prompt_tokens, prompt_tokens / trace->block_tokens, err) != 0)
             return -1;
-        trace->requests[i].category = category;
+        trace->requests[i].kind = kind;
     }
     return 0;
 }
@@ -266,7 +269,7 @@ static int read_all(struct reading *reading, struct wl_source *source, struct er
             if (status == 0)
                 status = add_request(reading, &request, err);
         }
-        if (status != 0 || set_category(reading, &request, err) != 0)
+        if (status != 0 || set_kind(reading, &request, err) != 0)
             return -1;
     }
     return got;

@@ -1,5 +1,5 @@
 /* The content of a whole trace, packed for cache studies: every block reference as a dense 32-bit
- * number, in trace order. 4 bytes a reference and 24 a request, plus the id index while it is built. */
+ * number, in trace order. 4 bytes a reference and 32 a request, plus the id index while it is built. */
 #ifndef PAGESIM_CACHE_TRACE_H
 #define PAGESIM_CACHE_TRACE_H
 
@@ -11,8 +11,8 @@
 struct cache_request {
     uint64_t end_block; /* its blocks are blocks[end_block of the one before .. end_block) */
     uint64_t prompt_tokens;
-    uint32_t category; /* turn of its conversation, 0: the first; the last category takes all later ones,
-                          < KV_EVICTION_CATEGORIES. 0 where the trace has neither sessions nor parents */
+    struct kv_kind kind; /* category: turn of its conversation, 0: the first; the last category takes all later
+                            ones. 0 where the trace has neither sessions nor parents */
 };
 
 struct cache_trace {

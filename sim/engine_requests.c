@@ -141,6 +141,7 @@ static void set_lengths(struct engine *e, struct sim_request *r, const struct wl
         .output_tokens = r->output_tokens,
         .final_tokens = r->prompt_tokens + written,
         .samples = from->samples,
+        .priority = from->priority,
     };
 }
 

@@ -102,6 +102,27 @@ static uint32_t lfu_evict(struct reference *r)
     return first_by(r, fewer_uses);
 }
 
+static int64_t most_urgent(const struct reference *r, uint32_t object)
+{
+    int64_t most = INT64_MAX;
+
+    for (uint32_t i = 0; i < r->priority_count[object]; i++)
+        most = r->priorities[object][i] < most ? r->priorities[object][i] : most;
+    return most;
+}
+
+static bool less_urgent(const struct reference *r, uint32_t x, uint32_t y)
+{
+    int64_t of_x = most_urgent(r, x), of_y = most_urgent(r, y);
+
+    return of_x != of_y ? of_x > of_y : older(r, x, y);
+}
+
+static uint32_t priority_evict(struct reference *r)
+{
+    return first_by(r, less_urgent);
+}
+
 static bool fewer_or_later(const struct reference *r, uint32_t x, uint32_t y)
 {
     if (r->uses[x] == r->uses[y] && r->content[x].depth != r->content[y].depth)
@@ -515,6 +536,7 @@ static uint32_t wa_evict(struct reference *r)
 static const struct reference_rule rules[] = {
     {"lru", NULL, NULL, NULL, NULL, lru_evict},
     {"lfu", NULL, NULL, NULL, NULL, lfu_evict},
+    {"priority", NULL, NULL, NULL, NULL, priority_evict},
     {"length-aware", NULL, NULL, NULL, NULL, length_evict},
     {"opt", NULL, NULL, NULL, NULL, opt_evict},
     {"gdsf", NULL, NULL, NULL, gdsf_give, gdsf_evict},
@@ -539,9 +561,16 @@ bool reference_init(struct reference *r, const char *name, uint32_t objects)
     return r->rule != NULL;
 }
 
-void reference_begin(struct reference *r, uint32_t category)
+void reference_begin(struct reference *r, struct kv_kind kind)
 {
-    r->category = category;
+    r->category = kind.category;
+    r->priority = kind.priority;
+}
+
+void reference_share(struct reference *r, uint32_t object)
+{
+    if (r->priority_count[object] < REFERENCE_USES_MAX)
+        r->priorities[object][r->priority_count[object]++] = r->priority;
 }
 
 void reference_miss(struct reference *r, uint64_t key)
@@ -557,6 +586,8 @@ void reference_insert(struct reference *r, uint32_t object, const struct kv_cont
     r->serial[object] = ++r->serials;
     r->parent_serial[object] = content->parent != KV_OBJECT_NONE ? r->serial[content->parent] : 0;
     r->uses[object] = 1;
+    r->priority_count[object] = 0;
+    reference_share(r, object);
     r->next[object] = UINT64_MAX;
     if (r->rule->insert != NULL)
         r->rule->insert(r, object);
@@ -578,6 +609,7 @@ void reference_give(struct reference *r, uint32_t object)
 void reference_take(struct reference *r, uint32_t object)
 {
     r->uses[object]++;
+    reference_share(r, object);
     if (r->rule->hit != NULL)
         r->rule->hit(r, object);
     r->where[object] = REFERENCE_IN_USE;

@@ -9,6 +9,7 @@
 #include "allocator/eviction.h"
 
 #define REFERENCE_OBJECTS_MAX 64
+#define REFERENCE_USES_MAX 4096 /* remembered of an object */
 
 enum reference_where { REFERENCE_ABSENT, REFERENCE_IN_USE, REFERENCE_INSIDE };
 
@@ -27,8 +28,11 @@ struct reference {
     uint64_t uses[REFERENCE_OBJECTS_MAX], next[REFERENCE_OBJECTS_MAX];
     bool mark[REFERENCE_OBJECTS_MAX]; /* visited, of Am, protected, of T2 */
     uint32_t category_of[REFERENCE_OBJECTS_MAX];
+    int64_t priorities[REFERENCE_OBJECTS_MAX][REFERENCE_USES_MAX]; /* of all that used it, from the filling on */
+    uint32_t priority_count[REFERENCE_OBJECTS_MAX];
     uint64_t clock, serials, aged;
     uint32_t category, hand, missed;
+    int64_t priority;
     struct reference_list a, b;           /* lists of objects */
     struct reference_list ghost_a, ghost_b; /* lists of keys */
     double target, life;
@@ -37,12 +41,13 @@ struct reference {
 
 /* false: there is no reference for the order (random). */
 bool reference_init(struct reference *reference, const char *name, uint32_t objects);
-void reference_begin(struct reference *reference, uint32_t category);
+void reference_begin(struct reference *reference, struct kv_kind kind);
 void reference_miss(struct reference *reference, uint64_t key);
 void reference_insert(struct reference *reference, uint32_t object, const struct kv_content *content);
 void reference_foresee(struct reference *reference, uint32_t object, uint64_t next);
 void reference_give(struct reference *reference, uint32_t object);
 void reference_take(struct reference *reference, uint32_t object);
+void reference_share(struct reference *reference, uint32_t object);
 void reference_touch(struct reference *reference, uint32_t object);
 uint32_t reference_evict(struct reference *reference);
 

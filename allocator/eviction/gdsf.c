@@ -23,12 +23,5 @@ const struct kv_eviction_ops kv_eviction_gdsf_ops = {
     .description = "A block's rank is its uses plus the rank of the last victim at its last use, so old popularity fades "
                    "as victims' ranks rise. Cost and size are 1 for all. Ties: least recently used. O(log n).",
     .create = gdsf_create,
-    .destroy = counted_destroy,
-    .insert = counted_insert,
-    .give = counted_give,
-    .take = counted_take,
-    .touch = counted_touch,
-    .evict = counted_evict,
-    .next_victim = counted_next_victim,
-    .check = counted_check,
+    COUNTED_ORDER_CALLS,
 };

@@ -1,5 +1,7 @@
-/* Mooncake's LengthAwareCache (arXiv 2407.00079, table 1), of which the paper says only that it is like LFU but evicts
- * blocks late in their request first: fewest uses, then the greatest depth, then least recently used. */
+/* After Mooncake's LengthAwareCache (arXiv 2407.00079, table 1). All that the paper says is "similar to LFU but
+ * prioritizing cache blocks occurring later in requests": prioritizing them to go, or to stay. Read here as: to go.
+ * Fewest uses, then the greatest depth, then least recently used. The other reading breaks prefixes, and is farther
+ * from lfu than the table's two rows are from each other (docs/eviction.md). */
 #include "allocator/counted_order.h"
 
 extern const struct kv_eviction_ops kv_eviction_length_aware_ops;
@@ -17,16 +19,9 @@ static struct kv_eviction *length_aware_create(uint32_t objects)
 const struct kv_eviction_ops kv_eviction_length_aware_ops = {
     .name = "length-aware",
     .summary = "fewest uses first, then latest in its prompt",
-    .source = "Mooncake, arXiv 2407.00079, LengthAwareCache",
+    .source = "after Mooncake, arXiv 2407.00079, LengthAwareCache, described there in one clause",
     .description = "Fewest uses go first; among equals the one latest in its prompt, since beginnings are shared by more "
                    "requests than ends; then least recently used. O(log n).",
     .create = length_aware_create,
-    .destroy = counted_destroy,
-    .insert = counted_insert,
-    .give = counted_give,
-    .take = counted_take,
-    .touch = counted_touch,
-    .evict = counted_evict,
-    .next_victim = counted_next_victim,
-    .check = counted_check,
+    COUNTED_ORDER_CALLS,
 };

@@ -21,12 +21,5 @@ const struct kv_eviction_ops kv_eviction_lfu_ops = {
     .description = "Fewest uses while cached go first, then least recently used. Counts are lost with the block. O(log "
                    "n).",
     .create = lfu_create,
-    .destroy = counted_destroy,
-    .insert = counted_insert,
-    .give = counted_give,
-    .take = counted_take,
-    .touch = counted_touch,
-    .evict = counted_evict,
-    .next_victim = counted_next_victim,
-    .check = counted_check,
+    COUNTED_ORDER_CALLS,
 };

@@ -79,10 +79,10 @@ static struct kv_eviction *wa_create(uint32_t objects)
     return NULL;
 }
 
-static void wa_begin(struct kv_eviction *order, uint32_t category)
+static void wa_begin(struct kv_eviction *order, struct kv_kind kind)
 {
-    assert(category < KV_EVICTION_CATEGORIES);
-    ((struct wa *)order)->category = category;
+    assert(kind.category < KV_EVICTION_CATEGORIES);
+    ((struct wa *)order)->category = kind.category;
 }
 
 static void count_reuse(struct wa *wa, uint32_t category, uint64_t used)

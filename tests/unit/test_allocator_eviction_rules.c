@@ -40,12 +40,22 @@ static bool evict_both(struct pair *pair)
     return victim == expected && (announced == KV_OBJECT_NONE || announced == victim);
 }
 
+static void begin_both(struct pair *pair, const struct step *step)
+{
+    struct kv_kind kind = {.category = step->choice % 3, .priority = (int64_t)(step->choice % 7) - 3};
+
+    if (pair->order->ops->begin != NULL)
+        pair->order->ops->begin(pair->order, kind);
+    reference_begin(&pair->reference, kind);
+}
+
 static bool fill_both(struct pair *pair, const struct step *step)
 {
     const struct kv_eviction_ops *ops = pair->order->ops;
     bool other_in_use = pair->reference.where[step->other] == REFERENCE_IN_USE;
     struct kv_content content = {step->key, other_in_use ? step->other : KV_OBJECT_NONE, step->choice % 5};
 
+    begin_both(pair, step);
     if (ops->miss != NULL)
         ops->miss(pair->order, step->key);
     reference_miss(&pair->reference, step->key);
@@ -61,9 +71,7 @@ static void give_both(struct pair *pair, const struct step *step, bool touch)
 {
     const struct kv_eviction_ops *ops = pair->order->ops;
 
-    if (ops->begin != NULL)
-        ops->begin(pair->order, step->choice % 3);
-    reference_begin(&pair->reference, step->choice % 3);
+    begin_both(pair, step);
     if (ops->foresee != NULL)
         ops->foresee(pair->order, step->object, step->next);
     if (ops->foresee != NULL)
@@ -78,12 +86,19 @@ static bool step_both(struct pair *pair, const struct step *step)
     case REFERENCE_ABSENT:
         return fill_both(pair, step);
     case REFERENCE_IN_USE:
+        begin_both(pair, step);
+        if (step->choice % 5 == 0 && pair->order->ops->share != NULL) {
+            pair->order->ops->share(pair->order, step->object);
+            reference_share(&pair->reference, step->object);
+            return true;
+        }
         give_both(pair, step, false);
         return true;
     case REFERENCE_INSIDE:
         if (step->choice % 4 == 0)
             return evict_both(pair);
         if (step->choice % 4 == 1) {
+            begin_both(pair, step);
             pair->order->ops->take(pair->order, step->object);
             reference_take(&pair->reference, step->object);
         } else {
@@ -176,6 +191,7 @@ static void order__random_stream__as_the_reference(void **fixture)
         if (place == UINT32_MAX) {
             struct kv_content content = {key, KV_OBJECT_NONE, 0};
 
+            begin_both(&pair, &step);
             if (ops->miss != NULL)
                 ops->miss(pair.order, key);
             reference_miss(&pair.reference, key);

@@ -241,7 +241,7 @@ static void orders__chains__orphans_only_where_marked(void **fixture)
         uint64_t capacity = 17 + draw(60);
 
         for (uint32_t r = 0; r < trace.request_count; r++)
-            trace.requests[r].category = (uint32_t)draw(4);
+            trace.requests[r].kind = (struct kv_kind){.category = (uint32_t)draw(4), .priority = (int64_t)draw(4) - 1};
         for (size_t i = 0; i < kv_eviction_count(); i++) {
             struct cache_prefix result = run_prefix(&trace, kv_eviction_at(i)->name, capacity, CACHE_LEAF_FIRST);
 
@@ -273,13 +273,13 @@ static void wa__two_known_categories__keeps_what_comes_back(void **fixture)
         for (uint64_t i = 0; i < 8; i++)
             ids[i] = chat ? r % 60 * 8 + i : scan++;
         must(cache_trace_add(&trace, 8, ids, 8, &err), &err);
-        trace.requests[r].category = chat;
+        trace.requests[r].kind.category = chat;
     }
     /* 30 chats of 8 blocks are 240; they and the scans between two uses are 480. */
     known = run_prefix(&trace, "wa", 300, CACHE_LEAF_FIRST).hit_blocks;
     lru = run_prefix(&trace, "lru", 300, CACHE_LEAF_FIRST).hit_blocks;
     for (uint64_t r = 0; r < 6000; r++)
-        trace.requests[r].category = 0;
+        trace.requests[r].kind.category = 0;
     unknown = run_prefix(&trace, "wa", 300, CACHE_LEAF_FIRST).hit_blocks;
     check_u64_eq(lru, 0);
     check_u64_eq(unknown, lru);
@@ -309,7 +309,7 @@ static void wa__generated_conversations__above_lru_above_lfu(void **fixture)
         assert_true(run_prefix(&trace, "lfu", capacities[c], CACHE_LEAF_FIRST).hit_blocks < lru[c]);
     }
     for (uint64_t r = 0; r < trace.request_count; r++)
-        trace.requests[r].category = 0;
+        trace.requests[r].kind.category = 0;
     for (size_t c = 0; c < 4; c++)
         check_u64_eq(run_prefix(&trace, "wa", capacities[c], CACHE_LEAF_FIRST).hit_blocks, lru[c]);
     cache_trace_release(&trace);
@@ -340,7 +340,7 @@ static void categories__sessions_and_parents__the_turn(void **fixture)
     must(cache_trace_read(&trace, source, 1, &err), &err);
     check_u64_eq(trace.request_count, 8);
     for (size_t r = 0; r < 8; r++)
-        check_u64_eq(trace.requests[r].category, expected[r]);
+        check_u64_eq(trace.requests[r].kind.category, expected[r]);
     cache_trace_release(&trace);
     wl_close(source);
     cli_temp_remove(dir);

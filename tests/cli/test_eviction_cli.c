@@ -1,0 +1,108 @@
+/* Eviction orders that heed requests, as a user runs them. */
+#include "tests/check.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "tests/cli_run.h"
+
+/* Prompts of 33 tokens are two full blocks and one of a token, which gets no key. */
+static const char returning[] =
+    "{\"arrival_ns\": 0, \"prompt_tokens\": 33, \"output_tokens\": 1, \"priority\": 0, \"hash_ids\": [1, 2]}\n"
+    "{\"arrival_ns\": 10000000, \"prompt_tokens\": 33, \"output_tokens\": 1, \"priority\": 5, \"hash_ids\": [3, 4]}\n"
+    "{\"arrival_ns\": 20000000, \"prompt_tokens\": 33, \"output_tokens\": 1, \"priority\": 5, \"hash_ids\": [5, 6]}\n"
+    "{\"arrival_ns\": 30000000, \"prompt_tokens\": 33, \"output_tokens\": 1, \"priority\": 0, \"hash_ids\": [1, 2]}\n";
+
+/* The first two hold the block 1 together, the less urgent one gives it back last. */
+static const char shared[] =
+    "{\"arrival_ns\": 0, \"prompt_tokens\": 17, \"output_tokens\": 40, \"priority\": 9, \"hash_ids\": [1]}\n"
+    "{\"arrival_ns\": 5000000, \"prompt_tokens\": 17, \"output_tokens\": 1, \"priority\": 0, \"hash_ids\": [1]}\n"
+    "{\"arrival_ns\": 100000000, \"prompt_tokens\": 17, \"output_tokens\": 1, \"priority\": 5, \"hash_ids\": [2]}\n"
+    "{\"arrival_ns\": 200000000, \"prompt_tokens\": 65, \"output_tokens\": 1, \"priority\": 5, \"hash_ids\": [10, 11, 12, 13]}\n"
+    "{\"arrival_ns\": 300000000, \"prompt_tokens\": 17, \"output_tokens\": 1, \"priority\": 0, \"hash_ids\": [1]}\n";
+
+static int64_t integer_of(const char *json, const char *key)
+{
+    json_t *object = json_loads(json, 0, NULL);
+    int64_t value = object != NULL ? json_integer_value(json_object_get(object, key)) : -1;
+
+    json_decref(object);
+    return value;
+}
+
+/* In a pool of six blocks and the null block. */
+static int64_t hit_tokens_of_run(const char *trace, const char *order)
+{
+    struct cli_result result;
+
+    CLI(&result, "run", "--policy", "prefix", "--evict", order, "--block-size", "16", "--trace-block-size", "16",
+        "--num-gpu-blocks-override", "7", "--step-time", "unit", "--step-ns", "1ms", "--json", "--trace", trace);
+    if (result.status != 0)
+        fail_msg("status %d: %s", result.status, result.err);
+    int64_t tokens = integer_of(result.out, "prefix_hit_tokens");
+    cli_release(&result);
+    return tokens;
+}
+
+/* After two requests four of six blocks are cached. The third takes the two empty ones and one of those: under lru the
+ * second of the first request, which then hits 1 block when it comes again; by priority one of the second's, so that it hits both. */
+static void priority__urgent_request_returns__its_blocks_stayed(void **fixture)
+{
+    char *dir = cli_temp_dir();
+    const char *path = cli_write(dir, "t.jsonl", returning, sizeof returning - 1);
+
+    (void)fixture;
+    check_i64_eq(hit_tokens_of_run(path, "lru"), 16);
+    check_i64_eq(hit_tokens_of_run(path, "priority"), 2 * 16);
+    cli_temp_remove(dir);
+}
+
+/* The first runs to 56 tokens: three full blocks. With the third's they are four cached blocks, and the fourth request
+ * needs five of six: the two empty ones and three of these. lru: all of the first request. By priority: its last two
+ * (9), then the third's (5); block 1 has the 0 of the second, which held it meanwhile and hit its 16 tokens. */
+static void priority__block_held_by_two__has_the_more_urgent(void **fixture)
+{
+    char *dir = cli_temp_dir();
+    const char *path = cli_write(dir, "t.jsonl", shared, sizeof shared - 1);
+
+    (void)fixture;
+    check_i64_eq(hit_tokens_of_run(path, "lru"), 16);
+    check_i64_eq(hit_tokens_of_run(path, "priority"), 16 + 16);
+    cli_temp_remove(dir);
+}
+
+/* Content alone, four blocks: the third request evicts both blocks of the first, or of the second. */
+static void priority__cache_of_content__as_in_run(void **fixture)
+{
+    struct cli_result result;
+    char *dir = cli_temp_dir();
+    const char *path = cli_write(dir, "t.jsonl", returning, sizeof returning - 1);
+    const char *orders[] = {"lru", "priority"};
+    const int64_t hits[] = {0, 2}, evicted[] = {4, 2};
+
+    (void)fixture;
+    for (size_t i = 0; i < 2; i++) {
+        CLI(&result, "cache", "--json", "--evict", orders[i], "--capacity", "4", "--trace-block-size", "16", path);
+        json_t *object = json_loads(result.out, 0, NULL);
+        char key[32];
+        (void)snprintf(key, sizeof key, "prefix_%s", orders[i]);
+        json_t *row = json_array_get(json_object_get(object, key), 0);
+
+        assert_non_null(row);
+        check_i64_eq(json_integer_value(json_object_get(row, "hit_blocks")), hits[i]);
+        check_i64_eq(json_integer_value(json_object_get(row, "evicted_blocks")), evicted[i]);
+        json_decref(object);
+        cli_release(&result);
+    }
+    cli_temp_remove(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(priority__urgent_request_returns__its_blocks_stayed),
+        cmocka_unit_test(priority__block_held_by_two__has_the_more_urgent),
+        cmocka_unit_test(priority__cache_of_content__as_in_run),
+    };
+    return cmocka_run_group_tests_name("eviction orders of the command line", tests, NULL, NULL);
+}
