@@ -33,7 +33,8 @@ struct job {
 static void on_step(void *context, const struct step_view *view)
 {
     struct job *job = context;
-    step_writer_step(&job->steps, view);
+    if (job->steps_file) step_writer_step(&job->steps, view);
+    if (job->logs.perfetto.out) perfetto_step(&job->logs.perfetto, view);
 }
 
 static void on_begin(void *context, struct engine *engine)
@@ -99,6 +100,8 @@ static int simulate(struct job *job, struct err *err)
         open_steps(job, &extras, err)) {
         return -1;
     }
+    if (o->perfetto && perfetto_open(&job->logs.perfetto, o->perfetto, err)) return -1;
+    if (o->perfetto) extras.hooks.step = on_step;
     if (o->memory_map && map_log_open(&job->map, o->memory_map, o->map_frames, err)) return -1;
     run_logs_hook(&job->logs, &extras.hooks);
     extras.hooks.look = o->memory_map ? map_log_look : NULL;

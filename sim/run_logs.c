@@ -125,6 +125,8 @@ static void on_stretch(void *context, const struct levels *levels, uint64_t begi
 {
     struct run_logs *logs = context;
     struct timeline *t = &logs->timeline;
+    if (logs->perfetto.out) perfetto_stretch(&logs->perfetto, levels, begin, end);
+    if (!t->out) return;
     if (!t->started) {
         t->started = true;
         t->row.begin_ns = t->row.end_ns = begin;
@@ -149,6 +151,8 @@ static void on_event(void *context, uint64_t time_ns, enum event_kind kind,
 {
     struct run_logs *logs = context;
     char name[24] = "";
+    if (logs->perfetto.out) perfetto_event(&logs->perfetto, time_ns, kind, request, a, b);
+    if (!logs->events) return;
     fprintf(logs->events, "%" PRIu64 ",%s,", time_ns, event_names[kind]);
     if (request) csv_write_field(sim_request_name(request, name, sizeof name), logs->events);
     fprintf(logs->events, ",%" PRIu64 ",%" PRIu64 "\n", a, b);
@@ -177,8 +181,8 @@ static void on_episode(void *context, const struct episode *e, const char *reque
 
 void run_logs_hook(struct run_logs *logs, struct engine_hooks *hooks)
 {
-    if (logs->timeline.out) hooks->stretch = on_stretch;
-    if (logs->events) hooks->event = on_event;
+    if (logs->timeline.out || logs->perfetto.out) hooks->stretch = on_stretch;
+    if (logs->events || logs->perfetto.out) hooks->event = on_event;
     if (logs->oom) hooks->episode = on_episode;
 }
 
@@ -195,6 +199,10 @@ int run_logs_commit(struct run_logs *logs, struct err *err)
                        "--timeline-interval: more than %u rows, expected a longer interval",
                        TIMELINE_ROWS_MAX);
     }
+    if (perfetto_commit(&logs->perfetto, err)) {
+        run_logs_abandon(logs);
+        return -1;
+    }
     struct outfile **files[] = {&logs->timeline_file, &logs->events_file, &logs->oom_file};
     for (size_t i = 0; i < 3; i++) {
         struct outfile *file = *files[i];
@@ -209,6 +217,7 @@ int run_logs_commit(struct run_logs *logs, struct err *err)
 
 void run_logs_abandon(struct run_logs *logs)
 {
+    perfetto_abandon(&logs->perfetto);
     outfile_abandon(logs->timeline_file);
     outfile_abandon(logs->events_file);
     outfile_abandon(logs->oom_file);

@@ -1,9 +1,10 @@
-/* The detail files of a run: --timeline, --events, --oom-log. CSV, each with a header. */
+/* The detail files of a run: --timeline, --events, --oom-log, which are CSV, each with a header; and --perfetto. */
 #ifndef PAGESIM_RUN_LOGS_H
 #define PAGESIM_RUN_LOGS_H
 
 #include "sim/engine.h"
 #include "sim/outfile.h"
+#include "sim/perfetto.h"
 
 /* More rows than this are refused: the interval is too short for the run. */
 #define TIMELINE_ROWS_MAX 10000000u
@@ -34,6 +35,7 @@ struct run_logs {
     FILE *events, *oom;
     uint64_t bytes_per_unit;
     bool too_many_rows;
+    struct perfetto perfetto; /* --perfetto; opened after the others by perfetto_open */
 };
 
 /* Opens what has a path (NULL: not wanted) and writes the headers. timeline_interval_ns 0: chosen by the length of the run.
