@@ -19,7 +19,8 @@ struct cache_study {
     size_t blocks_count;
     bool stream; /* the textbook rule alone */
     bool json;
-    bool curve;         /* miss-ratio curves instead of one line a combination */
+    bool curve;         /* miss-ratio curves on stdout instead of one line a combination */
+    const char *plot;   /* folder that gets miss_ratio.csv, .svg and .png, or NULL; then curves are made in any case */
     double sample_rate; /* of curves; below 0: by the length of the trace */
 };
 

@@ -1,11 +1,14 @@
 /* `pagesim cache --curve`: miss-ratio curves as CSV or JSON. */
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim/cache_study.h"
+#include "sim/gnuplot.h"
+#include "sim/outfile.h"
 #include "sim/result.h"
 
 static int by_capacity(const void *a, const void *b)
@@ -34,12 +37,12 @@ static uint64_t *wanted_capacities(const struct cache_study *study, const struct
     return curve_capacities(trace, count);
 }
 
-static void put_number(const char *before, double value, const char *none)
+static void put_number(FILE *out, const char *before, double value, const char *none)
 {
     char text[32];
 
     result_format_f64(value, text, sizeof text);
-    printf("%s%s", before, isnan(value) ? none : text);
+    fprintf(out, "%s%s", before, isnan(value) ? none : text);
 }
 
 /* Says what varies: lru, lru(root-first), lru(full), lru(root-first+full). No spaces: the figure's lists have words. */
@@ -59,17 +62,17 @@ static bool has_knee(const struct curve_point *point)
     return !point->apart && point->hit_ratio > 0;
 }
 
-static void print_csv(const char *series, const struct curve_point *points, size_t count, size_t knee)
+static void print_csv(FILE *out, const char *series, const struct curve_point *points, size_t count, size_t knee)
 {
     for (size_t i = 0; i < count; i++) {
         const struct curve_point *point = &points[i];
 
-        printf("%s,%" PRIu64 ",%s", series, point->capacity_blocks, curve_method_name(point->method));
-        put_number(",", point->hit_ratio, "");
-        put_number(",", 1 - point->hit_ratio, "");
-        put_number(",", point->token_hit_ratio, "");
-        put_number(",", point->error, "");
-        printf(",%d,%d\n", i == knee && has_knee(point), point->apart);
+        fprintf(out, "%s,%" PRIu64 ",%s", series, point->capacity_blocks, curve_method_name(point->method));
+        put_number(out, ",", point->hit_ratio, "");
+        put_number(out, ",", 1 - point->hit_ratio, "");
+        put_number(out, ",", point->token_hit_ratio, "");
+        put_number(out, ",", point->error, "");
+        fprintf(out, ",%d,%d\n", i == knee && has_knee(point), point->apart);
     }
 }
 
@@ -94,9 +97,9 @@ static void print_json(const struct cache_study *study, const struct curve_confi
                curve_method_name(point->method));
         if (counted)
             printf(", \"lookup_blocks\": %" PRIu64 ", \"hit_blocks\": %" PRIu64, point->lookup_blocks, point->hit_blocks);
-        put_number(", \"hit_ratio_blocks\": ", point->hit_ratio, "null");
-        put_number(", \"hit_ratio_tokens\": ", point->token_hit_ratio, "null");
-        put_number(", \"error\": ", point->error, "null");
+        put_number(stdout, ", \"hit_ratio_blocks\": ", point->hit_ratio, "null");
+        put_number(stdout, ", \"hit_ratio_tokens\": ", point->token_hit_ratio, "null");
+        put_number(stdout, ", \"error\": ", point->error, "null");
         printf(", \"below_largest_request\": %s", point->apart ? "true" : "false");
         printf("}\n");
     }
@@ -106,6 +109,7 @@ static void print_json(const struct cache_study *study, const struct curve_confi
 struct curves {
     const struct cache_study *study;
     const struct cache_trace *trace;
+    FILE *csv; /* of the figure, or NULL */
     uint64_t *capacities;
     struct curve_point *points;
     size_t count;
@@ -121,10 +125,14 @@ static int one_curve(struct curves *curves, const struct curve_config *config, s
         return -1;
     knee = curve_knee(curves->points, curves->count);
     series_name(curves->study, config, series, sizeof series);
+    if (curves->csv != NULL)
+        print_csv(curves->csv, series, curves->points, curves->count, knee);
+    if (!curves->study->curve)
+        return 0;
     if (curves->study->json)
         print_json(curves->study, config, curves->points, curves->count, knee, curves->first);
     else
-        print_csv(series, curves->points, curves->count, knee);
+        print_csv(stdout, series, curves->points, curves->count, knee);
     curves->first = false;
     return 0;
 }
@@ -145,10 +153,14 @@ static int all_curves(struct curves *curves, struct err *err)
     return 0;
 }
 
-int cache_study_curve(const struct cache_study *study, const struct cache_trace *trace, const char *name,
-                      struct err *err)
+static const char csv_head[] =
+    "series,capacity_blocks,method,hit_ratio_blocks,miss_ratio_blocks,hit_ratio_tokens,error,knee,apart\n";
+
+/* On stdout, and as CSV to the stream csv unless it is NULL. */
+static int make_curves(const struct cache_study *study, const struct cache_trace *trace, const char *name, FILE *csv,
+                       struct err *err)
 {
-    struct curves curves = {.study = study, .trace = trace, .first = true};
+    struct curves curves = {.study = study, .trace = trace, .csv = csv, .first = true};
     int status;
 
     curves.capacities = wanted_capacities(study, trace, &curves.count);
@@ -157,20 +169,45 @@ int cache_study_curve(const struct cache_study *study, const struct cache_trace 
         free(curves.capacities);
         return err_set(err, ERR_FAILED, "out of memory");
     }
-    if (study->json) {
+    if (csv != NULL)
+        fputs(csv_head, csv);
+    if (study->curve && study->json) {
         printf("{\"trace\": ");
         result_write_string(name, stdout);
         printf(", \"references\": %" PRIu64 ", \"unique_blocks\": %" PRIu32 ", \"max_blocks_per_request\": %" PRIu64
                ", \"curves\": [\n", trace->block_count, trace->unique_blocks, trace->request_blocks_max);
-    } else {
-        printf("series,capacity_blocks,method,hit_ratio_blocks,miss_ratio_blocks,hit_ratio_tokens,error,knee,apart\n");
+    } else if (study->curve) {
+        fputs(csv_head, stdout);
     }
     status = all_curves(&curves, err);
-    if (study->json)
+    if (study->curve && study->json)
         printf(" ]}\n");
     free(curves.capacities);
     free(curves.points);
     return status;
+}
+
+int cache_study_curve(const struct cache_study *study, const struct cache_trace *trace, const char *name,
+                      struct err *err)
+{
+    char scripts[PATH_MAX], csv[PATH_MAX + 16], stem[PATH_MAX + 16];
+    struct outfile *file;
+
+    if (study->plot == NULL)
+        return make_curves(study, trace, name, NULL, err);
+    if (strlen(study->plot) >= PATH_MAX)
+        return err_set(err, ERR_USAGE, "--plot: name too long");
+    (void)snprintf(csv, sizeof csv, "%s/miss_ratio.csv", study->plot);
+    (void)snprintf(stem, sizeof stem, "%s/miss_ratio", study->plot);
+    if (gnuplot_scripts(scripts, sizeof scripts, err) != 0 || (file = outfile_open(csv, err)) == NULL)
+        return -1;
+    if (make_curves(study, trace, name, outfile_stream(file), err) != 0) {
+        outfile_abandon(file);
+        return -1;
+    }
+    if (outfile_commit(file, err) != 0)
+        return -1;
+    return gnuplot_draw(scripts, "miss_ratio", csv, name, stem, err);
 }
 
 /* A bare stream is kept whole, 4 bytes a reference: the curve is drawn after it is known. */

@@ -6,6 +6,7 @@
 
 #include "sim/cache_study.h"
 #include "sim/command.h"
+#include "sim/plots.h"
 #include "sim/sizes.h"
 
 static int parse_capacity(const char *text, uint64_t *capacity, struct err *err)
@@ -62,7 +63,7 @@ static int study_parse(struct cache_study *study, const struct options *options,
     size_t releases[2], blocks[2];
 
     *study = (struct cache_study){.stream = options->stream, .json = options->json, .curve = options->curve,
-                                  .sample_rate = options->sample_rate};
+                                  .sample_rate = options->sample_rate, .plot = options->plot};
     study->capacities = calloc(options->capacity.count + 1, sizeof *study->capacities);
     study->orders = calloc(options->evict.count + 1, sizeof *study->orders);
     if (study->capacities == NULL || study->orders == NULL)
@@ -108,7 +109,7 @@ static int run_trace(const struct cache_study *study, const struct options *opti
     status = cache_trace_read(&trace, source, block_size_given ? (uint32_t)options->block_tokens : 0,
                               err);
     if (status == 0)
-        status = study->curve ? cache_study_curve(study, &trace, wl_name(source), err)
+        status = study->curve || study->plot != NULL ? cache_study_curve(study, &trace, wl_name(source), err)
                               : cache_study_trace(study, &trace, source, err);
     if (status == 0 && wl_summary(source)->cut)
         fprintf(stderr, "warning: --max-requests cut the trace after %" PRIu64 " requests\n",
@@ -128,7 +129,7 @@ static int run_ids(const struct cache_study *study, const struct options *option
         err_prefix(err, "--format");
         return -1;
     }
-    if (study->curve)
+    if (study->curve || study->plot != NULL)
         return cache_study_curve_ids(study, options->ids, format, err);
     for (size_t i = 0; i < study->order_count; i++)
         if ((study->orders[i]->flags & KV_EVICTION_CLAIRVOYANT) != 0)
@@ -148,6 +149,8 @@ static int cache_run(const struct optset *set, int argc, char **argv, struct err
     if (options_resolve(set, &options, err) != 0)
         return -1;
     status = study_parse(&study, &options, err);
+    if (status == 0 && study.plot != NULL)
+        status = plots_check(study.plot, err);
     if (status == 0)
         status = options.ids != NULL
                      ? run_ids(&study, &options, err)
@@ -173,7 +176,8 @@ const struct command command_cache = {
              "line a point, with the method (exact in one pass for lru, simulated, shards,\n"
              "mini), the standard error where blocks were sampled, and the knee of the working\n"
              "set marked. opt is a bound: it knows the trace, and all of its cached blocks\n"
-             "count as hits.\n"
+             "count as hits. --plot DIR draws the curves instead, or with --curve prints and\n"
+             "draws them.\n"
              "\n"
              "--ids FILE reads a bare stream of object ids instead of a trace, by --stream's\n"
              "rule; --format u64 (8 bytes an id, little-endian), text (a number a line) or\n"

@@ -224,6 +224,54 @@ static void curve__lru__csv_and_figure(void **fixture)
     cli_temp_remove(dir);
 }
 
+/* The CSV beside the figure is what --curve prints, which it does as well when asked to; else stdout stays empty. */
+static void plot__curves__drawn_beside_their_csv(void **fixture)
+{
+    static const char *const files[] = {"f/miss_ratio.svg", "f/miss_ratio.png", "f/miss_ratio.csv"};
+    char *dir = cli_temp_dir(), figures[300];
+    const char *path = cli_write(dir, "t.jsonl", ids_of_8, sizeof ids_of_8 - 1);
+    struct cli_result curve, both, alone;
+
+    (void)fixture;
+    (void)snprintf(figures, sizeof figures, "%s", cli_path(dir, "f"));
+    CLI(&curve, "cache", "--curve", "--evict", "lru,arc", "--trace-block-size", "8", path);
+    CLI(&both, "cache", "--curve", "--plot", figures, "--evict", "lru,arc", "--trace-block-size", "8", path);
+    CLI(&alone, "cache", "--plot", figures, "--evict", "lru,arc", "--trace-block-size", "8", path);
+    check_i64_eq(both.status, 0);
+    check_i64_eq(alone.status, 0);
+    check_str_eq(both.out, curve.out);
+    check_str_eq(alone.out, "");
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char *text = cli_read(cli_path(dir, files[i]));
+
+        assert_non_null(text);
+        assert_true(text[0] != '\0');
+        if (i == 2)
+            check_str_eq(text, curve.out);
+        free(text);
+    }
+    check_u64_eq(cli_count_entries(figures), 3);
+    cli_release(&curve);
+    cli_release(&both);
+    cli_release(&alone);
+    cli_temp_remove(dir);
+}
+
+/* Nothing hits: the figure still has a range of miss ratios to show. */
+static void plot__nothing_hits__drawn(void **fixture)
+{
+    char *dir = cli_temp_dir(), figures[300];
+    struct cli_result result;
+
+    (void)fixture;
+    (void)snprintf(figures, sizeof figures, "%s", cli_path(dir, "f"));
+    CLI(&result, "cache", "--plot", figures, "--format", "text", "--ids", cli_write(dir, "ids", "1\n2\n", 4));
+    check_str_eq(result.err, "");
+    check_i64_eq(result.status, 0);
+    cli_release(&result);
+    cli_temp_remove(dir);
+}
+
 /* opt reads ahead: a stream of ids that is read once cannot serve it. */
 static void ids__opt__usage_error(void **fixture)
 {
@@ -421,6 +469,8 @@ int main(void)
         cmocka_unit_test(block_size__finer_same_or_coarser_than_ids__blocks_of_that_size),
         cmocka_unit_test(table__two_capacities__a_line_each),
         cmocka_unit_test(curve__lru__csv_and_figure),
+        cmocka_unit_test(plot__curves__drawn_beside_their_csv),
+        cmocka_unit_test(plot__nothing_hits__drawn),
         cmocka_unit_test(ids__opt__usage_error),
         cmocka_unit_test(ids__each_format__same_hits),
         cmocka_unit_test(ids__standard_input__same_hits),
