@@ -179,7 +179,7 @@ static void opt__stream__as_brute_force_belady(void **fixture)
 
 /* --- every order -------------------------------------------------------------------------------------- */
 
-/* Requests that are paths from the root of a random tree, or ids of anywhere. */
+/* Requests of several kinds that are paths from the root of a random tree, or ids of anywhere. */
 static struct cache_trace random_trace(bool chains)
 {
     struct cache_trace trace;
@@ -195,6 +195,7 @@ static struct cache_trace random_trace(bool chains)
             ids[i] = chains ? id : i * 4 + draw(4);
         }
         must(cache_trace_add(&trace, n, ids, n, &err), &err);
+        trace.requests[r].kind = (struct kv_kind){.category = (uint32_t)draw(4), .priority = (int64_t)draw(4) - 1};
     }
     return trace;
 }
@@ -240,8 +241,6 @@ static void orders__chains__orphans_only_where_marked(void **fixture)
         struct cache_trace trace = random_trace(true);
         uint64_t capacity = 17 + draw(60);
 
-        for (uint32_t r = 0; r < trace.request_count; r++)
-            trace.requests[r].kind = (struct kv_kind){.category = (uint32_t)draw(4), .priority = (int64_t)draw(4) - 1};
         for (size_t i = 0; i < kv_eviction_count(); i++) {
             struct cache_prefix result = run_prefix(&trace, kv_eviction_at(i)->name, capacity, CACHE_LEAF_FIRST);
 
