@@ -8,6 +8,9 @@ struct parser {
     const char *text, *at;
     const struct result *result; /* NULL: only the form is checked */
     char *null_key; /* of CONDITION_KEY_BYTES, or NULL */
+    condition_key_sink on_key; /* or NULL */
+    void *on_key_context;
+    unsigned depth; /* of parentheses */
     struct err *err;
 };
 
@@ -18,7 +21,7 @@ static void skip_space(struct parser *p)
 
 static int fail(struct parser *p, const char *expected)
 {
-    return err_set(p->err, ERR_USAGE, "--fail-if: '%s': column %zu: found '%.20s', expected %s", p->text,
+    return err_set(p->err, ERR_USAGE, "'%s': column %zu: found '%.20s', expected %s", p->text,
                    (size_t)(p->at - p->text) + 1, p->at, expected);
 }
 
@@ -60,7 +63,7 @@ static int look_up(struct parser *p, const char *key, bool *known, double *value
     if (entry) {
         *known = result_number(entry, value);
         if (!*known && entry->kind == RESULT_TEXT) {
-            return err_set(p->err, ERR_USAGE, "--fail-if: '%s': %s is a text, expected a number", p->text,
+            return err_set(p->err, ERR_USAGE, "'%s': %s is a text, expected a number", p->text,
                            key);
         }
         return 0;
@@ -73,7 +76,7 @@ static int look_up(struct parser *p, const char *key, bool *known, double *value
         object[n] = '\0';
         if (result_find(p->result, object)) return 0;
     }
-    return err_set(p->err, ERR_USAGE, "--fail-if: '%s': no figure is called '%s'", p->text, key);
+    return err_set(p->err, ERR_USAGE, "'%s': no figure is called '%s'", p->text, key);
 }
 
 static int parse_comparison(struct parser *p, bool *holds)
@@ -94,6 +97,7 @@ static int parse_comparison(struct parser *p, bool *holds)
     if (end == p->at || limit != limit) return fail(p, "a number");
     p->at = end;
 
+    if (p->on_key) p->on_key(p->on_key_context, key);
     bool known = false;
     double value = 0;
     if (look_up(p, key, &known, &value)) return -1;
@@ -102,19 +106,40 @@ static int parse_comparison(struct parser *p, bool *holds)
     return 0;
 }
 
-static int parse_condition(struct parser *p, bool *holds)
+static int parse_either(struct parser *p, bool *holds);
+
+/* Deeper than anyone writes; the parser calls itself. */
+#define DEPTH_MAX 32u
+
+static int parse_one(struct parser *p, bool *holds)
+{
+    if (!accept(p, "(")) return parse_comparison(p, holds);
+    if (p->depth == DEPTH_MAX) return fail(p, "at most 32 parentheses within each other");
+    p->depth++;
+    if (parse_either(p, holds)) return -1;
+    p->depth--;
+    return accept(p, ")") ? 0 : fail(p, "&&, || or )");
+}
+
+static int parse_either(struct parser *p, bool *holds)
 {
     *holds = false;
     do {
         bool all = true;
         do {
             bool one = false;
-            if (parse_comparison(p, &one)) return -1;
+            if (parse_one(p, &one)) return -1;
             all = all && one;
         } while (accept(p, "&&"));
         *holds = *holds || all;
     } while (accept(p, "||"));
     skip_space(p);
+    return 0;
+}
+
+static int parse_condition(struct parser *p, bool *holds)
+{
+    if (parse_either(p, holds)) return -1;
     return *p->at ? fail(p, "&&, || or the end") : 0;
 }
 
@@ -128,7 +153,12 @@ int condition_holds(const char *text, const struct result *result, bool *holds,
 
 int condition_check(const char *text, struct err *err)
 {
-    struct parser p = {.text = text, .at = text, .err = err};
+    return condition_keys(text, NULL, NULL, err);
+}
+
+int condition_keys(const char *text, condition_key_sink on_key, void *context, struct err *err)
+{
+    struct parser p = {.text = text, .at = text, .on_key = on_key, .on_key_context = context, .err = err};
     bool holds;
     return parse_condition(&p, &holds);
 }

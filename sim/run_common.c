@@ -11,7 +11,9 @@
 int run_check_conditions(const struct opt_list *conditions, struct err *err)
 {
     for (size_t i = 0; i < conditions->count; i++) {
-        if (condition_check(conditions->items[i], err)) return -1;
+        if (condition_check(conditions->items[i], err) == 0) continue;
+        err_prefix(err, "--fail-if");
+        return -1;
     }
     return 0;
 }
@@ -23,7 +25,10 @@ int run_judge(const struct opt_list *conditions, const struct result *result, co
     for (size_t i = 0; i < conditions->count; i++) {
         bool holds;
         char null_key[CONDITION_KEY_BYTES];
-        if (condition_holds(conditions->items[i], result, &holds, null_key, err)) return -1;
+        if (condition_holds(conditions->items[i], result, &holds, null_key, err)) {
+            err_prefix(err, "--fail-if");
+            return -1;
+        }
         if (null_key[0] != '\0') {
             fprintf(stderr, "pagesim: condition could not be judged%s, %s is null: %s\n", what, null_key,
                     conditions->items[i]);
