@@ -4,6 +4,9 @@
 
 #include "sim/page_internal.h"
 
+/* Kinds of results whose options are looked at. */
+#define FIRSTS_MAX 64
+
 /* --- names of results ------------------------------------------------------------------------- */
 
 static bool options_differ(const struct page_input *in, const char *key)
@@ -28,18 +31,39 @@ static bool note_varying(struct page *page, const char *key)
     return true;
 }
 
-/* Options that only some results have are found in those that have them; results of one policy have the same. */
+/* Options that only some results have are found in those that have them. Results of one policy have the same options, so
+ * the first of each policy stand for all. */
+static bool is_first_of_kind(const struct page_input *in, size_t r, size_t firsts[FIRSTS_MAX], size_t *count)
+{
+    const char *policy = page_text(&in->results[r], "policy");
+    for (size_t i = 0; i < *count; i++) {
+        const struct result *first = &in->results[firsts[i]];
+        const char *other = page_text(first, "policy");
+        if (first->count == in->results[r].count && policy && other && strcmp(policy, other) == 0) return false;
+    }
+    if (*count < FIRSTS_MAX) firsts[(*count)++] = r;
+    return true;
+}
+
+/* Whether one of the first `count` kinds has the option as well. */
+static bool was_asked(const struct page_input *in, const char *key, const size_t firsts[FIRSTS_MAX], size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (result_find(&in->results[firsts[i]], key)) return true;
+    }
+    return false;
+}
+
 static bool find_varying(struct page *page)
 {
     const struct page_input *in = page->in;
-    for (size_t r = 0; r < in->count; r++) {
-        const char *policy = page_text(&in->results[r], "policy");
-        if (r > 0 && policy && page_text(&in->results[r - 1], "policy") && strcmp(policy, page_text(&in->results[r - 1], "policy")) == 0 &&
-            in->results[r].count == in->results[r - 1].count)
-            continue;
+    size_t firsts[FIRSTS_MAX], count = 0;
+    for (size_t r = 0; r < in->count && count < FIRSTS_MAX; r++) {
+        if (!is_first_of_kind(in, r, firsts, &count)) continue;
         for (size_t i = 0; i < in->results[r].count; i++) {
             const char *key = in->results[r].entries[i].key;
-            if (strncmp(key, "options.", 8) == 0 && options_differ(in, key) && !note_varying(page, key)) return false;
+            if (strncmp(key, "options.", 8) != 0 || was_asked(in, key, firsts, count - 1)) continue;
+            if (options_differ(in, key) && !note_varying(page, key)) return false;
         }
     }
     return true;
