@@ -12,6 +12,7 @@
 #include "sim/run_logs.h"
 #include "sim/run_record.h"
 #include "sim/run_snapshot.h"
+#include "sim/search.h"
 #include "sim/simulation.h"
 
 /* One run with everything that belongs to it. */
@@ -177,10 +178,21 @@ static int prepare(struct job *job, struct err *err)
     return run_record_open(&job->record, &job->options, err);
 }
 
+static int check_find_options(const struct optset *set, struct err *err)
+{
+    static const char *const names[] = {"such-that", "find-runs", "replications", "threads"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (optset_given(set, names[i])) return err_set(err, ERR_USAGE, "--%s: expected --find with it; one run has no use for it", names[i]);
+    }
+    return 0;
+}
+
 static int run(const struct optset *set, int argc, char **argv, struct err *err)
 {
     (void)argc;
     (void)argv;
+    if (optset_given(set, "find")) return search_command(set, err);
+    if (check_find_options(set, err)) return -1;
     struct job job = {.set = set};
     result_init(&job.result);
     int status = prepare(&job, err);

@@ -51,8 +51,10 @@ void compare_number(const char *key, double value, bool sign, char *out, size_t 
         size_t u = 0;
         while (fabs(value) < units[u].from) u++;
         snprintf(out, bytes, "%s%.4g%s", plus, value / units[u].unit, units[u].name);
+    } else if (value == floor(value) && fabs(value) < 1e15) {
+        snprintf(out, bytes, "%s%.0f", plus, value);
     } else if (is_count(key) && fabs(value) < 1e15) {
-        snprintf(out, bytes, value == floor(value) ? "%s%.0f" : "%s%.1f", plus, value);
+        snprintf(out, bytes, "%s%.1f", plus, value);
     } else {
         snprintf(out, bytes, "%s%.4g", plus, value);
     }

@@ -373,7 +373,7 @@ static void args__wrong__say_what_was_found_and_expected(void **state)
          "--pool-tokens and --num-gpu-blocks-override both size the pool: give one"},
         {"--policy dynamic --reserve max", "--reserve: policy dynamic has no such option"},
         {"a.csv b.csv", "one trace expected, found two: 'a.csv' and 'b.csv'"},
-        {"--threads 2", "--threads: unknown option"}, /* of sweep */
+        {"--ids x", "--ids: unknown option"}, /* of cache */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct optset *set = run_set();
