@@ -48,7 +48,8 @@ enum option_commands {
     FOR_DEVICE_REPLAY = 1 << 16,
     FOR_DEVICE_IMPORT = 1 << 17,
     FOR_COMPARE = 1 << 18,
-    FOR_SIM = FOR_RUN | FOR_SWEEP | FOR_EDGE | FOR_COMPARE,
+    FOR_EXPLAIN = 1 << 19,
+    FOR_SIM = FOR_RUN | FOR_SWEEP | FOR_EDGE | FOR_COMPARE | FOR_EXPLAIN,
     FOR_MEMORY = FOR_SIM | FOR_PLAN, /* whatever sizes a pool */
     FOR_TRACE_READ = FOR_TRACE_STATS | FOR_TRACE_CONVERT | FOR_TRACE_CHECK,
     FOR_READ = FOR_SIM | FOR_CACHE | FOR_TRACE_READ | FOR_PLAN, /* whatever reads a trace */

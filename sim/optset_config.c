@@ -22,6 +22,7 @@ static const struct {
     {"plan", FOR_PLAN},
     {"report", FOR_REPORT},
     {"edge", FOR_EDGE},
+    {"explain", FOR_EXPLAIN},
     {"trace gen", FOR_TRACE_GEN},
     {"trace stats", FOR_TRACE_STATS},
     {"trace convert", FOR_TRACE_CONVERT},
