@@ -63,6 +63,7 @@ load() {
         exit 1
     }
     summary "$folder/$name/results.jsonl" | tee "$folder/$name/summary.txt"
+    "$program" report "$folder/$name/results.jsonl" --title "$name" --output "$folder/$name/report.html"
     if ! grep -q '"refusals.episodes": [1-9]' "$folder/$name/results.jsonl"; then
         echo "(nothing was refused: this load is not bound by memory)"
     fi
@@ -74,7 +75,7 @@ one() {
     shift 2
     printf '\n== one run of %s: %s %s\n\n' "$name" "$trace" "$*"
     "$program" run "$trace" "$@" --timeline "$folder/$name/timeline.csv" --plot "$folder/$name" \
-        --oom-log "$folder/$name/oom.csv" >"$folder/$name/run.txt" 2>"$folder/$name/run-notes.txt" || {
+        --oom-log "$folder/$name/oom.csv" --report "$folder/$name/run.html" >"$folder/$name/run.txt" 2>"$folder/$name/run-notes.txt" || {
         cat "$folder/$name/run-notes.txt" >&2
         exit 1
     }
@@ -111,9 +112,10 @@ END
 for name in "$folder"/*/; do
     name=${name%/}
     echo "  $name/"
+    echo "    report.html    all of it as one page, to be opened in a browser"
     echo "    results.jsonl  one line for each policy and block size; summary.txt is the table above"
     printf '   '
     for figure in "$name"/*.svg; do printf ' %s' "${figure##*/}"; done
     printf '   (.png and .csv too)\n'
-    [ ! -f "$name/run.txt" ] || echo "    run.txt, timeline.csv, oom.csv: one run, where its memory was, what was refused"
+    [ ! -f "$name/run.txt" ] || echo "    run.html, run.txt, timeline.csv, oom.csv: one run, where its memory was, what was refused"
 done

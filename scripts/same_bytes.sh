@@ -22,6 +22,7 @@ runs() {
     "$1" trace gen --preset mooncake-conversation --requests 300
     "$1" trace stats preset:azure-code --max-requests 2000 --json
     "$1" cache preset:mooncake-conversation --max-requests 300 --capacity 500,inf --json
+    "$1" run preset:azure-code --max-requests 150 --pool-tokens 30000 --policy prefix --report /dev/stdout
 }
 
 runs "$1" > "$folder/a" 2>/dev/null
