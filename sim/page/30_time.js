@@ -73,13 +73,14 @@ function alignedPlot(parent, details, name) {
   const times = Array.from(new Set(details.flatMap(d => [...d.timeline.time_ns, d.timeline.end_ns]))).sort((a, b) => a - b);
   const pool = d => DATA.runs[d.run].pool_bytes;
   const axis = timeAxis(times, times[times.length - 1]);
+  const colors = lineColors(details.map(labelOf));
   const series = details.map((d, k) => {
     const t = d.timeline, column = t.values[name], share = name !== "running";
     const at = which => times.map(time => {
       if (time < t.time_ns[0] || time >= t.end_ns) return null;
       return column ? column[which][indexAt(t.time_ns, time)] / (share ? pool(d) : 1) : 0;
     });
-    return { name: labelOf(d), color: "c-" + k % 9, values: at("mean") };
+    return { name: labelOf(d), color: colors[k], values: at("mean") };
   });
   const share = name !== "running";
   return new Plot(parent, { id: "plot-together", title: name + " of every result", note: "The buttons switch results on and off.", group: "together", height: 280,

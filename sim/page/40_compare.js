@@ -37,15 +37,23 @@ function lineName(line, all) {
   return telling.map(([n, v]) => n === "policy" ? v : n + "=" + v).join(", ") || "all";
 }
 
+/* The built-in policies have the colours that they have in the other figures; other lines go by order. */
+const POLICY_COLORS = { static: "c-0", "static-paged": "c-4", jemalloc: "c-3", dynamic: "c-5", prefix: "c-1", ideal: "c-2" };
+
+function lineColors(names) {
+  return names.every(n => n in POLICY_COLORS) ? names.map(n => POLICY_COLORS[n]) : names.map((n, k) => "c-" + k % 9);
+}
+
 function comparisonPlot(parent, x, figure) {
   const f = FIGURES.indexOf(figure), lines = linesOver(x);
   const xs = Array.from(new Set(DATA.runs.map(r => r.options[x.i]).filter(v => v !== null))).sort((a, b) => a - b);
   const log2 = xs[0] > 0 && xs[xs.length - 1] / xs[0] >= 8;
+  const names = lines.map(line => lineName(line, lines)), colors = lineColors(names);
   const series = lines.map((line, k) => {
     const values = xs.map(v => (line.runs.get(v) || []).map(r => r.figures[f]).filter(y => y !== null));
     const replicated = values.some(v => v.length > 1);
     const mean = v => v.length ? v.reduce((a, b) => a + b, 0) / v.length : null;
-    return { name: lineName(line, lines), color: "c-" + k % 9, values: values.map(mean), hidden: k >= 18,
+    return { name: names[k], color: colors[k], values: values.map(mean), hidden: k >= 18,
       ...(replicated ? { min: values.map(v => v.length ? Math.min(...v) : null), max: values.map(v => v.length ? Math.max(...v) : null) } : {}) };
   });
   return new Plot(parent, {

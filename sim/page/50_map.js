@@ -34,7 +34,7 @@ class MemoryMap {
     this.chosen = null; /* a request's number */
     this.cursor = null; /* a cell */
     this.build(parent);
-    this.show(0);
+    this.show(this.fullest());
     new ResizeObserver(() => this.draw()).observe(this.canvas.parentElement);
   }
 
@@ -60,6 +60,12 @@ class MemoryMap {
     parent.append(controls, sliding, this.summary, this.legend, el("div", {}, this.canvas), this.at, this.table, this.list);
   }
 
+  /* Where there is most to see at first: the picture with most bytes held. */
+  fullest() {
+    const held = f => SLOT_STATES.reduce((sum, s) => sum + (f.states[s] || 0), 0);
+    return this.frames.reduce((best, f, i) => held(f) > held(this.frames[best]) ? i : best, 0);
+  }
+
   /* --- what is shown ------------------------------------------------------------------------------ */
 
   show(i) {
@@ -70,7 +76,7 @@ class MemoryMap {
     const f = this.frame, pool = Object.values(f.states).reduce((a, b) => a + b, 0), when = "after step " + grouped(f.step) + ", at " + secondsText(f.time_ns);
     this.slider.setAttribute("aria-valuetext", when);
     const states = Object.entries(f.states).filter(([, bytes]) => bytes > 0).map(([s, bytes]) => s + " " + percentText(bytes / pool));
-    this.summary.textContent = when[0].toUpperCase() + when.slice(1) + ": " + counted(f.running.length, "request") + " running, " + grouped(f.waiting) + " waiting; " + states.join(", ") + ".";
+    this.summary.textContent = when[0].toUpperCase() + when.slice(1) + ": " + counted(f.running.length, "request") + " running, " + grouped(f.waiting) + " waiting; " + states.join(", ").replace(/ %/g, "\u00a0%") + ".";
     this.requests.replaceChildren(el("option", { value: "" }, "none"), ...f.running.map(([number, id]) => el("option", { value: String(number), selected: number === this.chosen }, id)));
     if (!f.running.some(([number]) => number === this.chosen)) this.requests.value = "";
     this.fillTable();

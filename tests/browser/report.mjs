@@ -178,7 +178,7 @@ test("map__slider__shows_the_frames_of_the_file", async () => {
     pictures.add(await page.$eval("#map-grid", c => c.toDataURL()));
     const words = await page.textContent("#map-summary"), frame = frames[i], pool = Object.values(frame.states).reduce((a, b) => a + b, 0);
     check(words.includes(`${frame.running.length} request`), `${words}: ${frame.running.length} running`);
-    check(frame.states.live === 0 || words.includes(`live ${(100 * (frame.states.live / pool)).toFixed(2)} %`), words + ": live");
+    check(frame.states.live === 0 || words.includes(`live ${(100 * (frame.states.live / pool)).toFixed(2)}\u00a0%`), words + ": live");
     check((await page.getAttribute("#map-slider", "aria-valuetext")).includes("after step"), "the slider says no time");
   }
   checkEqual(pictures.size, 3, "different pictures");
@@ -186,6 +186,7 @@ test("map__slider__shows_the_frames_of_the_file", async () => {
 
 test("map__slider_keys__one_picture_on", async () => {
   const page = await open("prefix.html"), [, ...frames] = mapOf("prefix/memory-map.jsonl");
+  await slide(page, 0);
   await page.focus("#map-slider");
   await page.keyboard.press("ArrowRight");
   check((await page.textContent("#map-summary")).includes(`step ${frames[1].step.toString().replace(/\B(?=(\d{3})+$)/g, ",")},`), "not the second frame");
