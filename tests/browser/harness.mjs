@@ -98,15 +98,19 @@ async function runOne({ name, run }) {
   }
 }
 
-export async function runAll() {
+/* A headless browser; the driver makes a fresh folder for the user's data at each start. */
+export async function launch() {
   const chromium = driver();
   if (!chromium || !existsSync(CHROMIUM)) {
     console.error("browser tests: found no " + (chromium ? CHROMIUM : "playwright-core in sim/page/node_modules") + "; scripts/setup.sh --full installs it");
     process.exit(1);
   }
+  return chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+}
+
+export async function runAll() {
   let passed = 0, failed = 0;
-  /* The driver makes a fresh folder for the user's data at each start. */
-  browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS });
+  browser = await launch();
   try {
     for (const t of tests) (await runOne(t)) ? passed++ : failed++;
   } finally {

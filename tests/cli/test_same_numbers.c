@@ -1,5 +1,5 @@
-/* One run, told in different ways: the JSON result, the table for people, the HTML page, trace events, the timeline and
- * the pictures of the pool have the same numbers. */
+/* One run, told in different ways: the JSON result, the table for people, the HTML page, trace events, the timeline, the
+ * pictures of the pool and those of the terminal have the same numbers. */
 #include "tests/check.h"
 
 #include <jansson.h>
@@ -14,6 +14,9 @@
 #define STATES 10
 static const char *const state_names[STATES] = {"live", "dead", "reserved", "internal", "rounding",
                                                 "cached", "cached_pinned", "stranded", "free", "overhead"};
+
+#define RUN "gen:requests=150,arrivals=poisson:60,prefix-tokens=80,content=tokens", "--policy", "prefix", "--pool-tokens", "3000", "--max-model-len", "3500"
+#define TOKEN_BYTES 131072 /* the default of --kv-bytes-per-token */
 
 struct run {
     char *dir;
@@ -50,8 +53,7 @@ static int setup(void **state)
     static struct run run;
     struct cli_result r;
     run.dir = cli_temp_dir();
-    CLI(&r, "run", "gen:requests=150,arrivals=poisson:60,prefix-tokens=80,content=tokens", "--policy", "prefix", "--pool-tokens", "3000",
-        "--max-model-len", "3500", "--record", cli_path(run.dir, "run"), "--perfetto", cli_path(run.dir, "trace.json"));
+    CLI(&r, "run", RUN, "--record", cli_path(run.dir, "run"), "--perfetto", cli_path(run.dir, "trace.json"));
     check_i64_eq(r.status, 0);
     run.table = strdup(r.out);
     cli_release(&r);
@@ -271,6 +273,53 @@ static void page__pictures__are_the_steps_of_the_trace_events(void **state)
     }
 }
 
+/* Slots of a state in the terminal's picture, whose line leaves out those without any. */
+static double slots_in(const char *picture, const char *state)
+{
+    char name[40];
+    const char *line = strstr(picture, "\nslots:");
+    assert_non_null(line);
+    snprintf(name, sizeof name, " %s ", state);
+    const char *at = strstr(line, name);
+    return at && at < strchr(line + 1, '\n') ? strtod(at + strlen(name), NULL) : 0;
+}
+
+static void check_picture(const char *picture, const json_t *frame)
+{
+    for (int s = 0; s < STATES; s++) assert_true(slots_in(picture, state_names[s]) * TOKEN_BYTES == number(json_object_get(frame, "states"), state_names[s]));
+    /* The block table of the first running request, whole. */
+    const json_t *first = json_array_get(json_object_get(frame, "running"), 0), *blocks = json_array_get(first, 4);
+    if (!first) return;
+    char line[200];
+    snprintf(line, sizeof line, " request %s: %lld of %lld tokens; blocks", json_string_value(json_array_get(first, 1)),
+             (long long)json_integer_value(json_array_get(first, 2)), (long long)json_integer_value(json_array_get(first, 3)));
+    const char *at = strstr(picture, line);
+    if (!at) fail_msg("no '%s' in\n%s", line, picture);
+    at += strlen(line);
+    for (size_t i = 0; i < 8 && i < json_array_size(blocks); i++) {
+        char *end;
+        check_u64_eq(strtoull(at, &end, 10), (uint64_t)json_integer_value(json_array_get(blocks, i)));
+        at = end;
+    }
+}
+
+static void terminal__pictures__are_those_of_the_page(void **state)
+{
+    const struct run *run = *state;
+    const json_t *frames = json_object_get(detail_of(run, "memory-map"), "frames");
+    size_t count = json_array_size(frames);
+    for (size_t k = 1; k < 8; k++) {
+        const json_t *frame = json_array_get(frames, k * count / 8);
+        struct cli_result r;
+        char step[40];
+        snprintf(step, sizeof step, "%llu+", (unsigned long long)number(frame, "step"));
+        CLI(&r, "explain", RUN, "--at", step);
+        check_i64_eq(r.status, 0);
+        check_picture(r.out, frame);
+        cli_release(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +330,7 @@ int main(void)
         cmocka_unit_test(page__timeline__makes_the_mean_states),
         cmocka_unit_test(page__refusals__add_up_to_the_results),
         cmocka_unit_test(page__pictures__are_the_steps_of_the_trace_events),
+        cmocka_unit_test(terminal__pictures__are_those_of_the_page),
     };
     return cmocka_run_group_tests(tests, setup, teardown) != 0;
 }
