@@ -127,6 +127,10 @@ static void compare__mistakes__one_line(void **state)
         {{"prefix", "dynamic", LOAD, "--replications", "0"}, 2, "--replications"},
         {{"prefix", "dynamic", LOAD, "--confidence", "1"}, 2, "--confidence"},
         {{"prefix", "dynamic", LOAD, "--metrics", "nonsense"}, 2, "--metrics: found 'nonsense'"},
+        {{"--measured", file}, 2, "found no side beside --measured"},
+        {{"dynamic", LOAD, "--measured", "none.txt"}, 3, "none.txt: No such file"},
+        {{"dynamic", LOAD, "prefix", "--measured", file}, 2, "found 'prefix', expected one side"},
+        {{"dynamic", LOAD, "--measured-from", file}, 2, "--measured-from: expected --measured"},
         {{"-", "-"}, 2, "found '-' twice"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -142,12 +146,50 @@ static void compare__mistakes__one_line(void **state)
     cli_temp_remove(dir);
 }
 
+/* Requests of one token each in steps of 1 ms: TTFT and the end are 1 ms for all; 4 requests in 3 s. */
+static void compare__measured__beside_simulated(void **state)
+{
+    (void)state;
+    static const char metrics[] = "vllm:num_preemptions_total{engine=\"0\"} 2\n"
+                                  "vllm:time_to_first_token_seconds_bucket{le=\"0.001\"} 2\n"
+                                  "vllm:time_to_first_token_seconds_bucket{le=\"0.002\"} 4\n"
+                                  "vllm:time_to_first_token_seconds_bucket{le=\"+Inf\"} 4\n"
+                                  "vllm:num_requests_waiting 7\n";
+    char *dir = cli_temp_dir();
+    const char *path = cli_write(dir, "metrics.txt", metrics, sizeof metrics - 1), *result = cli_path(dir, "result.json");
+    struct cli_result r, from_file;
+    CLI(&r, "compare", "dynamic", "gen:requests=4,arrivals=constant:1,prompt-tokens=8,output-tokens=1", "--step-time", "unit", "--measured", path);
+    check_str_eq(r.err, "");
+    assert_int_equal(r.status, 0);
+    check_str_has(r.out, "vllm:num_preemptions_total                                                2  preemptions                       0           -2   -100.00 %\n");
+    check_str_has(r.out, " 0 .. 1 ms  ttft_ns.p50                    1 ms       inside");
+    check_str_has(r.out, " 1 ms .. 2 ms  ttft_ns.p99                    1 ms       inside");
+    check_str_has(r.out, "measured, without a counterpart:\n  vllm:num_requests_waiting                              7\n");
+    cli_release(&r);
+    CLI(&r, "compare", "dynamic", "gen:requests=4,arrivals=constant:1,prompt-tokens=8,output-tokens=1", "--step-time", "unit", "--measured", path, "--json");
+    json_t *o = object_of(r.out);
+    assert_int_equal(json_array_size(json_object_get(o, "no_counterpart")), 1);
+    json_t *row = json_array_get(json_object_get(o, "rows"), 0);
+    check_str_eq(json_string_value(json_object_get(row, "key")), "preemptions");
+    check_f64_near(AT(row, "difference"), -2, 0);
+    json_decref(o);
+    CLI(&from_file, "run", "gen:requests=4,arrivals=constant:1,prompt-tokens=8,output-tokens=1", "--step-time", "unit", "--policy", "dynamic", "--json");
+    cli_write(dir, "result.json", from_file.out, from_file.out_bytes);
+    cli_release(&from_file);
+    CLI(&from_file, "compare", result, "--measured", path, "--json");
+    check_str_eq(strstr(from_file.out, "\"rows\""), strstr(r.out, "\"rows\""));
+    cli_release(&from_file);
+    cli_release(&r);
+    cli_temp_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compare__two_requests__differences_by_hand),
         cmocka_unit_test(compare__threads__same_bytes_and_means_agree),
         cmocka_unit_test(compare__files_of_sweeps__as_the_runs),
+        cmocka_unit_test(compare__measured__beside_simulated),
         cmocka_unit_test(compare__mistakes__one_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;
