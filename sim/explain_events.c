@@ -18,7 +18,7 @@ static uint64_t detail_of(const struct engine *e, enum event_kind kind, const st
     switch (kind) {
     case EVENT_UNSERVABLE: return e->demand_units;
     case EVENT_REJECT: return e->config.max_model_len;
-    case EVENT_FINISH: return r->outputs;
+    case EVENT_FINISH: return r->output_tokens;
     default: return 0;
     }
 }

@@ -94,6 +94,13 @@ static void change_phase(struct perfetto *p, uint64_t index, enum phase phase, u
     q->phase = (uint8_t)phase;
 }
 
+/* Those that arrive during a step are told at its end. (Under the serial scheduler there are no steps, and time counts requests.) */
+static uint64_t arrived_ns(const struct perfetto *p, const struct sim_request *r, uint64_t told_ns)
+{
+    bool in_step = p->stepped && r->arrival_ns >= p->step_ns && r->arrival_ns <= told_ns;
+    return in_step ? r->arrival_ns : told_ns;
+}
+
 static void name_track(struct perfetto *p, const struct sim_request *r)
 {
     char name[24];
@@ -129,7 +136,7 @@ void perfetto_event(struct perfetto *p, uint64_t time_ns, enum event_kind kind, 
     switch (kind) {
     case EVENT_ARRIVE:
         name_track(p, r);
-        change_phase(p, r->index, PHASE_QUEUED, time_ns);
+        change_phase(p, r->index, PHASE_QUEUED, arrived_ns(p, r, time_ns));
         break;
     case EVENT_ADMIT:
         change_phase(p, r->index, PHASE_PREFILL, time_ns);
@@ -162,6 +169,8 @@ void perfetto_event(struct perfetto *p, uint64_t time_ns, enum event_kind kind, 
 void perfetto_step(struct perfetto *p, const struct step_view *v)
 {
     uint64_t tokens = 0;
+    p->step_ns = v->time_ns;
+    p->stepped = true;
     for (size_t i = 0; i < v->scheduled_count; i++) {
         const struct scheduled *s = &v->scheduled[i];
         tokens += s->new_tokens * s->width;

@@ -18,6 +18,8 @@ struct perfetto {
     } *requests;           /* by number of the request */
     uint64_t request_count;
     uint64_t last_ns;
+    uint64_t step_ns;  /* when the last step began */
+    bool stepped;
     struct levels levels;  /* as last written */
     bool any, levels_written, out_of_memory;
 };

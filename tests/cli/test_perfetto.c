@@ -183,12 +183,38 @@ static void perfetto__one_request__phases_by_hand(void **state)
     cli_temp_remove(dir);
 }
 
+/* Steps of 1 ms: who arrives at 0.25 ms waits from then on, not from the step's end, where the engine learns of it. */
+static void perfetto__arrival_within_a_step__queued_from_then_on(void **state)
+{
+    (void)state;
+    char *dir = cli_temp_dir();
+    json_t *result;
+    const char trace[] = "{\"arrival_ns\": 0, \"prompt_tokens\": 8, \"output_tokens\": 2}\n"
+                         "{\"arrival_ns\": 250000, \"prompt_tokens\": 8, \"output_tokens\": 2}\n";
+    const char *const options[] = {cli_write(dir, "t.jsonl", trace, strlen(trace)), "--step-time", "unit", NULL};
+    json_t *root = run_and_load(dir, &result, options);
+    double begun = -1, ended = -1;
+    size_t i;
+    const json_t *e;
+    json_array_foreach(json_object_get(root, "traceEvents"), i, e)
+    {
+        if (strcmp(text(e, "name"), "queued") != 0 || number(e, "tid") != 2) continue;
+        *(strcmp(text(e, "ph"), "B") == 0 ? &begun : &ended) = number(e, "ts");
+    }
+    check_f64_near(begun, 250, 0);
+    check_f64_near(ended, 1000, 0);
+    json_decref(root);
+    json_decref(result);
+    cli_temp_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(perfetto__a_run__is_valid_and_agrees_with_the_results),
         cmocka_unit_test(perfetto__preemptions_and_samples__likewise),
         cmocka_unit_test(perfetto__one_request__phases_by_hand),
+        cmocka_unit_test(perfetto__arrival_within_a_step__queued_from_then_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }

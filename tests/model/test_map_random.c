@@ -194,6 +194,25 @@ static void map__prefix__slots_and_queue(void **state)
     memory_map_release(&p.map);
 }
 
+/* 20 tokens of activations of 10 bytes want 200 of 199: a block of the pool is lent for the step. Held by no request, and not free. */
+static void map__block_lent_to_the_device__overhead(void **state)
+{
+    (void)state;
+    struct engine_case c;
+    struct picture p = {.step = 0, .kind = LOOK_PASS};
+    engine_case_init(&c, "prefix", NULL, 5 * 16);
+    c.config.edge = (struct edge_config){
+        .model = EDGE_BUDGET, .elastic = true, .device_bytes = 5 * 16 + 199, .per_token_bytes = 10};
+    engine_case_add(&c, 0, 20, 3);
+    run_to(&c, &p);
+    check_slots(&p.map, "oooooooooooooooo" "llllllllllllllll" "llllrriiiiiiiiii" "oooooooooooooooo" "................");
+    memory_map_release(&p.map);
+    p = (struct picture){.step = 0, .kind = LOOK_END};
+    run_to(&c, &p);
+    check_slots(&p.map, "oooooooooooooooo" "llllllllllllllll" "llllrriiiiiiiiii" "................" "................");
+    memory_map_release(&p.map);
+}
+
 /* --- the tests ------------------------------------------------------------------------------- */
 
 int main(int argc, char **argv)
@@ -202,6 +221,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest by_hand[] = {
         cmocka_unit_test(map__static_with_a_hole__regions_and_holes),
         cmocka_unit_test(map__prefix__slots_and_queue),
+        cmocka_unit_test(map__block_lent_to_the_device__overhead),
     };
     struct CMUnitTest random[ENGINE_VARIANTS];
     for (size_t i = 0; i < ENGINE_VARIANTS; i++) {
