@@ -54,9 +54,19 @@ static int choose(struct run_record *record, enum page_detail detail, const char
     return 0;
 }
 
+/* A page that cannot be written is found before the work. */
+static int probe(const char *path, struct err *err)
+{
+    struct outfile *file = outfile_open(path, err);
+    if (!file) return -1;
+    outfile_abandon(file);
+    return 0;
+}
+
 int run_record_open(struct run_record *record, struct options *o, struct err *err)
 {
     if (!o->record && !o->report) return 0;
+    if (o->report && probe(o->report, err)) return -1;
     if (o->record ? make_folder(record, o->record, err) : make_temporary(record, err)) return -1;
     return choose(record, DETAIL_TIMELINE, &o->timeline, err) || choose(record, DETAIL_EVENTS, &o->events, err) ||
                    choose(record, DETAIL_OOM_LOG, &o->oom_log, err) || choose(record, DETAIL_MAP, &o->memory_map, err)

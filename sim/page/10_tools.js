@@ -53,6 +53,13 @@ function secondsText(ns) {
   return Math.round(ns) + " ns";
 }
 
+/* A tick of a time axis, in the unit that its size asks for. */
+function timeTick(s) {
+  if (s === null) return "";
+  for (const [unit, name] of [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]]) if (Math.abs(s) >= unit * 0.999999) return plainNumber(Number((s / unit).toPrecision(6))) + " " + name;
+  return s === 0 ? "0" : plainNumber(Number((s * 1e9).toPrecision(6))) + " ns";
+}
+
 /* "1 episode", "2 episodes" */
 function counted(value, word) {
   return grouped(value) + " " + word + (value === 1 ? "" : "s");
@@ -60,12 +67,16 @@ function counted(value, word) {
 
 /* --- tables --------------------------------------------------------------------------------------- */
 
-/* columns: {title, num, wide, cell(row) → text or node}. */
+/* columns: {title, num, wide, cell(row) → text or node, sort(row) → what the cell is sorted by, if not its text}. */
 function table(caption, columns, rows, attributes) {
   const kind = c => c.num ? "num" : c.wide ? "wide" : "";
   const head = el("tr", {}, columns.map(c => el("th", { scope: "col", class: kind(c) }, c.title)));
-  const body = rows.map(row => el("tr", {}, columns.map((c, i) =>
-    el(i === 0 ? "th" : "td", i === 0 ? { scope: "row", class: kind(c) } : { class: kind(c) }, c.cell(row)))));
+  const cell = (c, i, row) => {
+    const node = el(i === 0 ? "th" : "td", i === 0 ? { scope: "row", class: kind(c) } : { class: kind(c) }, c.cell(row));
+    if (c.sort) node.dataset.sort = String(c.sort(row));
+    return node;
+  };
+  const body = rows.map(row => el("tr", {}, columns.map((c, i) => cell(c, i, row))));
   const t = el("table", attributes || {}, el("caption", {}, caption), el("thead", {}, head), el("tbody", {}, body));
   return t;
 }
@@ -75,14 +86,14 @@ function scrolling(node, label, tall) {
 }
 
 /* What a cell is sorted by: its number if it begins with one. */
-function sortKey(text) {
-  const number = parseFloat(text.replace(/,/g, ""));
+function sortKey(cell) {
+  const text = "sort" in cell.dataset ? cell.dataset.sort : cell.textContent, number = parseFloat(text.replace(/,/g, ""));
   return Number.isNaN(number) ? text : number;
 }
 
 function sortBy(t, column, descending) {
   const rows = Array.from(t.tBodies[0].rows);
-  const keys = new Map(rows.map(r => [r, sortKey(r.cells[column].textContent)]));
+  const keys = new Map(rows.map(r => [r, sortKey(r.cells[column])]));
   const before = (a, b) => {
     const x = keys.get(a), y = keys.get(b);
     if (typeof x !== typeof y) return typeof x === "number" ? -1 : 1;

@@ -17,7 +17,7 @@ function noteRows(what, detail, rows, perPoint) {
 function timeAxis(starts, end) {
   const seconds = starts.map(t => t / 1e9), last = end / 1e9;
   const values = last > seconds[seconds.length - 1] ? [...seconds, last] : seconds;
-  return { name: "from", values, steps: true, text: v => secondsText(v * 1e9), tick: v => v === null ? "" : plainNumber(v) + " s" };
+  return { name: "from", values, steps: true, text: v => secondsText(v * 1e9), tick: timeTick };
 }
 
 function padded(values, axis) {

@@ -1,6 +1,8 @@
 /* Figures of several results: over an option that is a number, or as bars. */
 
 const FIGURES = DATA.figure_names;
+/* Rows of the table of all results. */
+const ROWS_MAX = 2000;
 
 function figureText(name, value) {
   if (value === null) return "–";
@@ -77,6 +79,21 @@ function comparisonBars(parent, figure) {
   parent.append(scrolling(t, figure));
 }
 
+/* Every figure of every result; made when it is opened. */
+function allResults(present) {
+  const details = el("details", {}, el("summary", {}, "All results with all figures as a table")), runs = DATA.runs.slice(0, ROWS_MAX);
+  details.addEventListener("toggle", () => {
+    if (!details.open || details.childElementCount > 1) return;
+    const columns = [{ title: "result", cell: r => r.label }, ...present.map(name => {
+      const f = FIGURES.indexOf(name);
+      return { title: name, num: true, cell: r => figureText(name, r.figures[f]), sort: r => r.figures[f] ?? "–" };
+    })];
+    const caption = runs.length < DATA.runs.length ? "The first " + grouped(runs.length) + " of " + grouped(DATA.runs.length) + " results" : counted(runs.length, "result");
+    details.append(scrolling(sortable(table(caption, columns, runs)), "All results", true));
+  });
+  return details;
+}
+
 function compareSection() {
   if (DATA.runs.length < 2) return;
   const section = reveal("compare"), controls = el("div", { class: "controls" }), place = el("div");
@@ -95,6 +112,6 @@ function compareSection() {
   if (xs.length > 0) {
     controls.append(choice("over", [...xs.map((o, i) => [i, o.name]), [xs.length, "results, as bars"]], xs.indexOf(x), i => { x = xs[i] || bars; show(); }));
   }
-  section.append(controls, place);
+  section.append(controls, place, allResults(present));
   show();
 }

@@ -40,7 +40,8 @@ function episodeList(place, o) {
   const columns = [
     { title: "episode", cell: e => el("button", { type: "button", class: "plain", "aria-controls": "proof", on: { click: event => choose(e, event.target.closest("tr")) } }, String(e.number)) },
     { title: "request", cell: e => e.request }, { title: "kind", cell: e => e.kind }, { title: "class", cell: e => e.class }, { title: "largest part", cell: e => e.primary },
-    { title: "began, s", num: true, cell: e => (e.start_ns / 1e9).toFixed(3) }, { title: "took, s", num: true, cell: e => ((e.end_ns - e.start_ns) / 1e9).toFixed(3) },
+    { title: "began", num: true, cell: e => secondsText(e.start_ns), sort: e => e.start_ns },
+    { title: "took", num: true, cell: e => secondsText(e.end_ns - e.start_ns), sort: e => e.end_ns - e.start_ns },
     { title: "asked, units", num: true, cell: e => grouped(e.ask) }, { title: "missing, units", num: true, cell: e => grouped(e.ask - e.a) },
   ];
   const all = o.shown.length === o.episodes;

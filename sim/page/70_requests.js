@@ -3,11 +3,11 @@
 function requestsOf(place, detail) {
   const list = detail.events.requests;
   const [NAME, PROMPT, OUTPUT, ARRIVE, ADMIT, FIRST, END, PREEMPTIONS, HOW] = Array.from({ length: 9 }, (v, i) => i);
-  const since = (r, k) => r[k] === null || r[ARRIVE] === null ? "–" : ((r[k] - r[ARRIVE]) / 1e9).toFixed(3);
+  const since = (r, k) => r[k] === null || r[ARRIVE] === null ? null : r[k] - r[ARRIVE];
+  const lapse = (title, k) => ({ title, num: true, cell: r => secondsText(since(r, k)), sort: r => since(r, k) ?? "–" });
   const columns = [
     { title: "request", cell: r => r[NAME] }, { title: "prompt tokens", num: true, cell: r => grouped(r[PROMPT]) }, { title: "output tokens", num: true, cell: r => grouped(r[OUTPUT]) },
-    { title: "arrived, s", num: true, cell: r => r[ARRIVE] === null ? "–" : (r[ARRIVE] / 1e9).toFixed(3) }, { title: "admitted after, s", num: true, cell: r => since(r, ADMIT) },
-    { title: "first token after, s", num: true, cell: r => since(r, FIRST) }, { title: "ended after, s", num: true, cell: r => since(r, END) },
+    { title: "arrived", num: true, cell: r => secondsText(r[ARRIVE]), sort: r => r[ARRIVE] ?? "–" }, lapse("admitted after", ADMIT), lapse("first token after", FIRST), lapse("ended after", END),
     { title: "preemptions", num: true, cell: r => grouped(r[PREEMPTIONS]) }, { title: "end", cell: r => r[HOW] },
   ];
   const all = list.shown.length === list.count;

@@ -155,14 +155,18 @@ test("refusals__groups__sums_of_the_log", async () => {
 
 test("requests__longest__times_of_the_events", async () => {
   const page = await open("prefix.html"), events = csv("prefix/events.csv");
-  const [name, , , arrived, , first, ended] = await page.$eval("#requests tbody tr", r => Array.from(r.cells).map(c => c.textContent));
+  const [name, , , arrived, , first, ended] = await page.$eval("#requests tbody tr", r => Array.from(r.cells).map(c => c.dataset.sort === undefined ? c.textContent : Number(c.dataset.sort)));
   const of = kind => events.find(e => String(e.request) === name && e.event === kind).time_ns;
-  checkEqual(arrived, (of("arrive") / 1e9).toFixed(3), "arrived");
-  checkEqual(first, ((of("first_token") - of("arrive")) / 1e9).toFixed(3), "first token");
-  checkEqual(ended, ((of("finish") - of("arrive")) / 1e9).toFixed(3), "ended");
+  checkEqual(arrived, of("arrive"), "arrived");
+  checkEqual(first, of("first_token") - of("arrive"), "first token");
+  checkEqual(ended, of("finish") - of("arrive"), "ended");
+  checkEqual(await page.$eval("#requests tbody tr", r => r.cells[6].textContent), (ended / 1e9).toFixed(3) + " s", "ended, as shown");
   const lives = new Map();
   for (const e of events) if (e.event === "arrive") lives.set(e.request, -e.time_ns); else if (e.event === "finish") lives.set(e.request, lives.get(e.request) + e.time_ns);
-  checkEqual(ended, (Math.max(...lives.values()) / 1e9).toFixed(3), "the longest");
+  checkEqual(ended, Math.max(...lives.values()), "the longest");
+  await page.locator("#requests thead").getByRole("button", { name: "ended after" }).click();
+  const sorted = await page.$$eval("#requests tbody tr", rs => rs.map(r => Number(r.cells[6].dataset.sort)));
+  check(sorted.every((v, i) => i === 0 || sorted[i - 1] <= v), "not sorted by the time itself");
 });
 
 /* Frames of a --memory-map file, and its header. */
@@ -272,6 +276,18 @@ test("compare__sweep__means_of_the_seeds", async () => {
       }
     }
   }
+});
+
+test("compare__all_results__every_figure_of_each", async () => {
+  const page = await open("sweep.html"), rows = text("sweep.jsonl").trimEnd().split("\n").map(l => JSON.parse(l));
+  await page.locator("#compare summary", { hasText: "All results" }).click();
+  const found = await page.$eval("#compare details:last-of-type table", t => {
+    const heads = Array.from(t.tHead.rows[0].cells).map(c => c.textContent), at = name => heads.indexOf(name);
+    return Array.from(t.tBodies[0].rows).map(r => [r.cells[at("kv_usage")].dataset.sort, r.cells[at("e2e_ns.p99")].dataset.sort].map(Number));
+  });
+  checkEqual(found.length, rows.length, "rows");
+  const sorted = list => JSON.stringify(list.map(String).sort());
+  checkEqual(sorted(found), sorted(rows.map(r => [r.kv_usage, r["e2e_ns.p99"]])), "figures");
 });
 
 test("compare__bars__a_bar_a_result", async () => {
