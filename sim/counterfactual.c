@@ -93,6 +93,23 @@ static int run_engine(struct engine_config *config, struct wl_source *source, st
     return -1;
 }
 
+/* The device's demand is not the policy's to grant: what would help is a boundary further in, by as many free bytes of the pool. */
+static void settle_device(struct local_trials *trials, const struct episode *e)
+{
+    uint64_t missing = e->proof.shortfall_units, pool_free = e->facts.boundary_units;
+    uint64_t moved = trials->boundary_bytes > 0 ? trials->boundary_bytes : missing;
+    for (int c = 0; c < LOCAL_COUNT; c++) {
+        trials->trials[c].verdict = VERDICT_NOT_APPLICABLE;
+        snprintf(trials->trials[c].why, sizeof trials->trials[c].why, "the device's demand, not the pool's");
+    }
+    struct local_trial *boundary = &trials->trials[LOCAL_BOUNDARY];
+    trials->moved_bytes = moved;
+    boundary->verdict = moved >= missing && moved <= pool_free ? VERDICT_GRANTED : VERDICT_REFUSED;
+    snprintf(boundary->why, sizeof boundary->why,
+             "%" PRIu64 " bytes moved out of the pool, which has %" PRIu64 " free; %" PRIu64 " missing", moved, pool_free,
+             missing);
+}
+
 static int run_local(const struct explained_run *run, const struct engine_config *base, struct local_trials *trials,
                      struct err *err)
 {
@@ -212,6 +229,7 @@ int counterfactual_run(struct result *result, const struct explained_run *run, s
     struct local_trials trials = {.episode = w->episode.number, .boundary_bytes = run->boundary_bytes};
     char cheapest[80] = "";
     put_episode(result, w);
+    if (w->episode.facts.device) settle_device(&trials, &w->episode);
     if (run_local(run, &base, &trials, err)) return -1;
     put_local(result, &trials);
     for (int c = 0; c < LOCAL_COUNT && cheapest[0] == '\0'; c++) {

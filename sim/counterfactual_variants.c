@@ -65,6 +65,9 @@ size_t variants_list(struct variant *variants, const struct options *o, const st
     if (!c->chunked_prefill && !c->scheduler->whole_prompts) {
         add(&list, "chunked_prefill", "enable-chunked-prefill", "yes");
     }
+    /* Only a simulated device has an edge. */
+    bool lends = c->edge.model == EDGE_BUDGET && !c->edge.elastic && !(flags & (KV_CONTIGUOUS | KV_RESERVES));
+    if (lends) add(&list, "device_boundary", "device-boundary", "elastic");
     add_choices(&list, o, "placement");
     add_choices(&list, o, "reserve");
     if (!(flags & (KV_CONTIGUOUS | KV_TOKEN_UNITS))) {
@@ -76,12 +79,12 @@ size_t variants_list(struct variant *variants, const struct options *o, const st
     if (reserve) add(&list, "declared_output", "declared-output", "exact");
     if (running_max > 1) add(&list, "max_num_seqs", "max-num-seqs", "%" PRIu64, running_max / 2);
     add_policies(&list, o->policy_ops);
-    static const uint64_t percent[] = {5, 10, 25};
-    for (size_t i = 0; i < sizeof percent / sizeof percent[0]; i++) {
-        u128 bytes = (u128)pool_bytes * (100 + percent[i]) / 100;
+    static const uint64_t percent[] = {95, 90, 105, 110, 125}; /* a smaller pool leaves the device more */
+    for (size_t i = c->edge.model == EDGE_NONE ? 2 : 0; i < sizeof percent / sizeof percent[0]; i++) {
+        u128 bytes = (u128)pool_bytes * percent[i] / 100;
         if (bytes > (uint64_t)1 << 62) break;
         char name[16];
-        snprintf(name, sizeof name, "pool_%" PRIu64, 100 + percent[i]);
+        snprintf(name, sizeof name, "pool_%" PRIu64, percent[i]);
         add(&list, name, "kv-cache-memory-bytes", "%" PRIu64, (uint64_t)bytes);
         snprintf(list.items[list.count - 1].name, sizeof list.items[0].name, "%s_percent", name);
     }

@@ -554,6 +554,27 @@ static void run__device_model__step_meets_the_edge(void **state)
     cli_release(&r);
 }
 
+/* As above, rejecting: the second request's 880 KiB are 16,384 bytes more than the 864 KiB that are free. The pool has them: 8
+ * of its usable 9 blocks of 16 KiB at least; and an elastic boundary takes them. */
+static void run__explain_refusal__of_the_device(void **state)
+{
+    struct fixture *f = *state;
+    struct cli_result r;
+    CLI(&r, "run", f->trace, "--json", "--kv-bytes-per-token", "1KiB", "--num-gpu-blocks-override", "10", "--gpu-memory", "3MiB",
+        "--weights-memory", "2MiB", "--activation-per-token", "44KiB", "--device-model", "budget", "--on-device-oom", "reject",
+        "--step-time", "unit", "--step-ns", "1", "--explain-refusal", "first");
+    json_t *root = parse(&r);
+    check_str_eq(json_string_value(find(root, "explain.refusal.kind")), "device");
+    check_u64_eq((uint64_t)json_integer_value(find(root, "explain.refusal.shortfall_units")), 16384);
+    check_str_eq(json_string_value(find(root, "explain.local.compaction.verdict")), "does not apply");
+    check_str_eq(json_string_value(find(root, "explain.local.boundary.verdict")), "granted");
+    check_u64_eq((uint64_t)json_integer_value(find(root, "explain.local.boundary.moved_bytes")), 16384);
+    assert_true(json_is_false(find(root, "explain.global.device_boundary_elastic.still_refused")));
+    assert_true(json_is_true(find(root, "explain.global.block_size_8.still_refused")));
+    json_decref(root);
+    cli_release(&r);
+}
+
 /* The lines that an interrupted sweep left are not computed again; what was being written is. */
 static void sweep__partial_file__is_taken_over(void **state)
 {
@@ -609,6 +630,7 @@ int main(void)
         CASE(run__snapshot__is_imported_again),
         CASE(run__bad_input__one_line_and_nothing_left),
         CASE(run__device_model__step_meets_the_edge),
+        CASE(run__explain_refusal__of_the_device),
         CASE(run__explain_refusal__nothing_helps),
         CASE(run__explain_refusal__larger_pool_helps),
         CASE(run__explain_refusal__placement_and_reserve_are_tried),
