@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,7 @@ void explain_screen_init(struct explain_screen *s)
 
 static struct termios cooked;
 static volatile sig_atomic_t raw, resized;
+static sigset_t mask_before;
 
 static void set_raw(void)
 {
@@ -110,8 +112,21 @@ static void catch_signals(void)
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) sigaction(ends[i], &action, NULL);
     action.sa_handler = on_stop;
     sigaction(SIGTSTP, &action, NULL);
-    action.sa_handler = on_resize; /* without SA_RESTART: the read returns */
+    action.sa_handler = on_resize;
     sigaction(SIGWINCH, &action, NULL);
+    /* These come only while a key is waited for, so that none is missed between a look at `resized` and the wait. */
+    sigset_t later;
+    sigemptyset(&later);
+    sigaddset(&later, SIGTSTP);
+    sigaddset(&later, SIGWINCH);
+    sigprocmask(SIG_BLOCK, &later, &mask_before);
+}
+
+/* -1 with EINTR when a signal came instead; 0 at the end of the input. */
+static ssize_t read_key(char *bytes, size_t count)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    return ppoll(&input, 1, NULL, &mask_before) < 0 ? -1 : read(STDIN_FILENO, bytes, count);
 }
 
 /* --- commands ---------------------------------------------------------------------------------------- */
@@ -214,9 +229,9 @@ static enum said obey(struct session *s, char command, const char *text)
 /* What follows g and f, typed with the terminal's own editing. */
 static void read_text(struct session *s, const char *prompt, char *text, size_t bytes)
 {
+    set_cooked(); /* before the prompt: what is typed at it is echoed */
     say(s, prompt);
     fflush(s->walk->screen.out);
-    set_cooked();
     ssize_t n = read(STDIN_FILENO, text, bytes - 1);
     set_raw();
     text[n > 0 ? n : 0] = '\0';
@@ -253,7 +268,7 @@ static int keys(struct session *s)
         char bytes[16];
         if (said == SAID_DRAWN) say(s, "n next, p back, g step, f request, r refusal, e eviction, ? help, q end ");
         fflush(s->walk->screen.out);
-        ssize_t n = read(STDIN_FILENO, bytes, sizeof bytes);
+        ssize_t n = read_key(bytes, sizeof bytes);
         if (n < 0 && errno != EINTR) break;
         if (n == 0) break;
         if (resized) {
