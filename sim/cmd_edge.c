@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "sim/command.h"
 #include "sim/edge_study.h"
@@ -10,6 +9,7 @@
 #include "sim/outfile.h"
 #include "sim/plots.h"
 #include "sim/run_common.h"
+#include "sim/workers.h"
 
 /* --- rows as text ------------------------------------------------------------------------------ */
 
@@ -118,16 +118,6 @@ static int draw_figure(const char *directory, const struct optset *set, const st
 
 /* --- the command --------------------------------------------------------------------------------- */
 
-static unsigned thread_count(const struct optset *set)
-{
-    const char *text = optset_text(set, "threads");
-    uint64_t threads;
-    struct err ignored = {0};
-    if (text && option_parse(option_find(FOR_EDGE, "threads"), text, &threads, &ignored) == 0) return (unsigned)threads;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return cores > 0 ? (unsigned)cores : 1;
-}
-
 static int judge(const struct opt_list *conditions, const struct edge_row *rows, size_t count, struct err *err)
 {
     int worst = COMMAND_DONE;
@@ -166,7 +156,7 @@ static int run(const struct optset *set, int argc, char **argv, struct err *err)
     struct opt_list conditions = optset_values(set, option_find(FOR_EDGE, "fail-if"));
     if (run_check_conditions(&conditions, err) || (plot && plots_check(plot, err))) return -1;
     int status = edge_rows_make(set, &rows, &count, err);
-    if (status == 0) status = edge_rows_run(rows, count, thread_count(set), err);
+    if (status == 0) status = edge_rows_run(rows, count, workers_threads(set), err);
     if (status == 0) status = show(set, rows, count, err);
     edge_rows_release(rows, count);
     return status;

@@ -212,6 +212,9 @@ const struct command command_run = {
     .name = "run",
     .summary = "one simulation: a table for people, or JSON",
     .usage = "[OPTION...] TRACE",
+    .notes = "--find searches 'min WHAT' or 'max WHAT'. WHAT: pool, pool-tokens, pool-bytes,\n"
+             "rate (of arrivals), utilization, block-size, max-num-seqs or\n"
+             "max-num-batched-tokens. It runs many simulations, over all cores.",
     .options = FOR_RUN,
     .arguments = COMMAND_ARGS_TRACE,
     .run = run,

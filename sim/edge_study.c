@@ -1,7 +1,5 @@
 #include "sim/edge_study.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +9,7 @@
 #include "sim/report.h"
 #include "sim/simulation.h"
 #include "sim/sizes.h"
+#include "sim/workers.h"
 
 #define UTILIZATION "gpu-memory-utilization"
 #define ROWS_MAX 100000u
@@ -185,34 +184,29 @@ static int run_row(struct edge_row *row, struct err *err)
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-struct work {
+struct rows {
     struct edge_row *rows;
-    size_t count;
-    atomic_size_t next;
+    size_t count, next;
 };
 
-static void *worker(void *context)
+static int next_row(void *context, size_t *index, struct err *err)
 {
-    struct work *w = context;
-    for (size_t i; (i = atomic_fetch_add(&w->next, 1)) < w->count;) {
-        if (run_row(&w->rows[i], &w->rows[i].err) && w->rows[i].err.kind == ERR_NONE) {
-            err_set(&w->rows[i].err, ERR_FAILED, "failed");
-        }
-    }
-    return NULL;
+    struct rows *r = context;
+    (void)err;
+    if (r->next == r->count) return 0;
+    *index = r->next++;
+    return 1;
+}
+
+static int run_at(void *context, size_t index, struct err *err)
+{
+    struct rows *r = context;
+    return run_row(&r->rows[index], err);
 }
 
 int edge_rows_run(struct edge_row *rows, size_t count, unsigned threads, struct err *err)
 {
-    struct work w = {.rows = rows, .count = count};
-    pthread_t ids[64];
-    unsigned started = 0;
-    if (threads > 64) threads = 64;
-    while (started + 1 < threads && pthread_create(&ids[started], NULL, worker, &w) == 0) started++;
-    worker(&w);
-    while (started > 0) pthread_join(ids[--started], NULL);
-    for (size_t i = 0; i < count; i++) {
-        if (rows[i].err.kind != ERR_NONE) return err_set(err, rows[i].err.kind, "%s", rows[i].err.text);
-    }
-    return 0;
+    struct rows all = {.rows = rows, .count = count};
+    const struct work work = {.context = &all, .next = next_row, .run = run_at};
+    return workers_run(&work, threads, err);
 }

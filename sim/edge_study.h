@@ -10,7 +10,6 @@ struct edge_row {
     struct optset *cell;       /* FOR_EDGE */
     char utilization[24];      /* put where the cell has none; "" otherwise */
     struct result result;
-    struct err err;
 };
 
 /* The rows that the set stands for: one for each cell, and without --gpu-memory-utilization for each of 0.90, 0.91 ...

@@ -164,17 +164,14 @@ static int bracket(struct search *s, uint64_t start, const struct search_probe *
     }
 }
 
+/* Down to neighbours. 1: done, 0: --find-runs ended before, -1 with err. */
 static int bisect(struct search *s, const struct search_probe **good, const struct search_probe **bad, struct err *err)
 {
-    s->outcome = SEARCH_FOUND;
     for (;;) {
         uint64_t a = (*good)->value, b = (*bad)->value;
         uint64_t low = a < b ? a : b, high = a < b ? b : a;
-        if (high - low <= 1) return 0;
-        if (!may_run(s)) {
-            s->outcome = SEARCH_CUT;
-            return 0;
-        }
+        if (high - low <= 1) return 1;
+        if (!may_run(s)) return 0;
         const struct search_probe *middle = ask_middle(s, low, high, err);
         if (!middle) return -1;
         *(middle->holds ? good : bad) = middle;
@@ -211,16 +208,47 @@ static int check_around(struct search *s, uint64_t answer, struct err *err)
     return 0;
 }
 
+/* Whether a lies beyond b in the direction in which the condition is expected to hold. */
+static bool beyond(const struct search *s, const struct search_probe *a, const struct search_probe *b)
+{
+    return towards_larger(s, true) ? a->value > b->value : a->value < b->value;
+}
+
+/* Where the condition fails again beyond the answer: the place from which on it holds at all that was tried. */
+static int find_safe(struct search *s, struct err *err)
+{
+    const struct search_probe *bad = s->answer, *good = NULL;
+    for (size_t i = 0; i < s->count; i++) {
+        const struct search_probe *p = s->probes[i];
+        if (p->used && !p->holds && beyond(s, p, bad)) bad = p;
+    }
+    if (bad == s->answer) return 0;
+    for (size_t i = 0; i < s->count; i++) {
+        const struct search_probe *p = s->probes[i];
+        if (p->used && p->holds && beyond(s, p, bad) && (!good || beyond(s, good, p))) good = p;
+    }
+    if (!good) return 0;
+    int status = bisect(s, &good, &bad, err);
+    if (status <= 0) return status;
+    s->safe = good;
+    s->safe_fails_at = bad->value;
+    return 0;
+}
+
 int search_find(struct search *s, uint64_t start, struct err *err)
 {
     const struct search_probe *good = NULL, *bad = NULL;
     int status = bracket(s, start, &good, &bad, err);
-    if (status == 1) status = bisect(s, &good, &bad, err);
+    if (status == 1) {
+        status = bisect(s, &good, &bad, err);
+        s->outcome = status == 1 ? SEARCH_FOUND : SEARCH_CUT;
+    }
     if (status < 0) return -1;
     s->answer = good;
     s->has_fails_at = bad != NULL;
     if (bad) s->fails_at = bad->value;
-    return s->outcome == SEARCH_FOUND ? check_around(s, good->value, err) : 0;
+    if (s->outcome != SEARCH_FOUND) return 0;
+    return check_around(s, good->value, err) || find_safe(s, err) ? -1 : 0;
 }
 
 bool search_expected(const struct search *s, const struct search_probe *p)

@@ -13,7 +13,6 @@ struct search_quantity {
     const char *name;   /* "pool" */
     const char *option; /* "num-gpu-blocks-override" */
     const char *unit;   /* "blocks" */
-    const char *help;
     uint64_t min, max;
     /* The value that the options have now, in the unit; within min and max. -1 with err. */
     int (*start)(const struct options *o, uint64_t *value, struct err *err);
@@ -74,6 +73,8 @@ struct search {
     bool has_fails_at;
     uint64_t fails_at;
     uint64_t last; /* where a search that found nothing ended */
+    const struct search_probe *safe; /* of a condition that fails again beyond the answer: from here on it holds at all that was tried; or NULL */
+    uint64_t safe_fails_at;          /* the value before it */
 };
 
 /* Brackets from `start`, bisects, then probes around the answer. The probes that are used, and with them the outcome, do not

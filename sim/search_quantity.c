@@ -79,15 +79,14 @@ static void hundredths(uint64_t value, char *out, size_t bytes)
 }
 
 static const struct search_quantity quantities[] = {
-    {"pool", "num-gpu-blocks-override", "blocks", "the pool, in blocks of --block-size", 1, POOL_TOKENS_MAX, pool_blocks, whole},
-    {"pool-tokens", "pool-tokens", "tokens", "the pool, in token slots", 1, POOL_TOKENS_MAX, pool_tokens, whole},
-    {"pool-bytes", "kv-cache-memory-bytes", "MiB", "the pool, in MiB", 1, (uint64_t)1 << 22, pool_mib, mib},
-    {"rate", "arrival-speedup-ratio", "thousandths of the recorded rate", "arrivals: all times of the trace or generator divided by it",
-     1, 1000000000, rate, thousandths},
-    {"utilization", "gpu-memory-utilization", "hundredths", "share of the device (with --gpu)", 1, 100, utilization, hundredths},
-    {"block-size", "block-size", "tokens", "token slots of a block", 1, 1048576, block_size, whole},
-    {"max-num-seqs", "max-num-seqs", "sequences", "most sequences that run at once", 1, 16777216, max_num_seqs, whole},
-    {"max-num-batched-tokens", "max-num-batched-tokens", "tokens", "most tokens of a step", 1, (uint64_t)1 << 40,
+    {"pool", "num-gpu-blocks-override", "blocks", 1, POOL_TOKENS_MAX, pool_blocks, whole},
+    {"pool-tokens", "pool-tokens", "tokens", 1, POOL_TOKENS_MAX, pool_tokens, whole},
+    {"pool-bytes", "kv-cache-memory-bytes", "MiB", 1, (uint64_t)1 << 22, pool_mib, mib},
+    {"rate", "arrival-speedup-ratio", "thousandths of the recorded rate", 1, 1000000000, rate, thousandths},
+    {"utilization", "gpu-memory-utilization", "hundredths", 1, 100, utilization, hundredths},
+    {"block-size", "block-size", "tokens", 1, 1048576, block_size, whole},
+    {"max-num-seqs", "max-num-seqs", "sequences", 1, 16777216, max_num_seqs, whole},
+    {"max-num-batched-tokens", "max-num-batched-tokens", "tokens", 1, (uint64_t)1 << 40,
      max_num_batched_tokens, whole},
 };
 

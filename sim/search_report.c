@@ -111,6 +111,11 @@ static void monotone_lines(const struct search *s, const struct search_probe **p
         }
         if (!first) fputc('\n', out);
     }
+    if (!s->safe) return;
+    s->quantity->text(s->safe->value, text, sizeof text);
+    fprintf(out, "from %s on it holds wherever it was tried", text);
+    s->quantity->text(s->safe_fails_at, text, sizeof text);
+    fprintf(out, ", fails at %s (checked)\n", text);
 }
 
 static void probe_line(const struct search *s, const struct search_probe *p, const struct columns *columns, FILE *out)
@@ -219,6 +224,10 @@ static void add_answer(struct result *r, const struct search *s)
     result_f64(r, "requests_per_s", s->answer ? s->answer->requests_per_s : NAN);
     if (s->has_fails_at) result_u64(r, "fails_at", s->fails_at);
     else result_null(r, "fails_at");
+    if (s->safe) result_u64(r, "safe_value", s->safe->value);
+    else result_null(r, "safe_value");
+    if (s->safe) result_u64(r, "safe_fails_at", s->safe_fails_at);
+    else result_null(r, "safe_fails_at");
 }
 
 int search_print_json(const struct search *s, FILE *out, struct err *err)

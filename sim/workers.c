@@ -9,21 +9,27 @@ struct crew {
     pthread_mutex_t lock; /* everything below, and what work's context holds */
     struct err *err;
     bool failed;
+    size_t taken, failed_at; /* jobs handed out; which of them err is of */
 };
 
-static void fail(struct crew *crew, const struct err *err)
+/* Jobs are handed out in order, and those in flight are finished. So whichever fails first in time, the first in order that
+ * fails has been started too: its error is the one to tell, with any number of threads. */
+static void fail(struct crew *crew, size_t order, const struct err *err)
 {
-    if (!crew->failed) *crew->err = *err;
+    if (crew->failed && order > crew->failed_at) return;
+    *crew->err = *err;
     crew->failed = true;
+    crew->failed_at = order;
 }
 
 /* With the lock held. */
-static bool take(struct crew *crew, size_t *job)
+static bool take(struct crew *crew, size_t *job, size_t *order)
 {
     struct err err = {0};
     if (crew->failed) return false;
+    *order = crew->taken++;
     int more = crew->work->next(crew->work->context, job, &err);
-    if (more < 0) fail(crew, &err);
+    if (more < 0) fail(crew, *order, &err);
     return more > 0;
 }
 
@@ -31,15 +37,15 @@ static void *worker(void *context)
 {
     struct crew *crew = context;
     const struct work *work = crew->work;
-    size_t job;
+    size_t job, order;
     pthread_mutex_lock(&crew->lock);
-    while (take(crew, &job)) {
+    while (take(crew, &job, &order)) {
         struct err err = {0};
         pthread_mutex_unlock(&crew->lock);
         int status = work->run(work->context, job, &err);
         pthread_mutex_lock(&crew->lock);
         if (status == 0 && work->done) status = work->done(work->context, job, &err);
-        if (status) fail(crew, &err);
+        if (status) fail(crew, order, &err);
     }
     pthread_mutex_unlock(&crew->lock);
     return NULL;

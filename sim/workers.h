@@ -18,8 +18,8 @@ struct work {
     int (*done)(void *context, size_t job, struct err *err);
 };
 
-/* Does all of it, `threads` jobs at a time (at least one; fewer when the system gives no more threads). -1 with the first
- * error; jobs in flight are finished first. */
+/* Does all of it, `threads` jobs at a time (at least one; fewer when the system gives no more threads). -1 with the error
+ * of the first job, in the order of `next`, that failed; jobs in flight are finished first. */
 int workers_run(const struct work *work, unsigned threads, struct err *err);
 
 /* What --threads says, or the number of cores. The command must have that option. */
