@@ -273,7 +273,7 @@ static bool length_beyond_model(struct context *x, struct plan_finding *f)
     if (!in->max_model_len_given || own == 0 || in->max_model_len <= own) return false;
     SAY(found, "max_model_len %" PRIu64 " is longer than the model was made for", in->max_model_len);
     SAY(arithmetic, "max_position_embeddings is %" PRIu64, own);
-    SAY(change, "--max-model-len %" PRIu64 " or less; vLLM refuses more without rope scaling", own);
+    SAY(change, "--max-model-len %" PRIu64 " or less; vLLM takes more only with rope scaling or VLLM_ALLOW_LONG_MAX_MODEL_LEN=1", own);
     return true;
 }
 

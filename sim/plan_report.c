@@ -200,7 +200,7 @@ static void print_serve(const struct plan_serve *v, FILE *out)
     if (v->utilization >= 0) fprintf(out, "  smallest utilization: %.4f\n", v->utilization);
     else fprintf(out, "  smallest utilization: none is enough, or there is no device\n");
     if (v->block_tokens != PLAN_UNKNOWN)
-        fprintf(out, "  largest block size (of powers of two): %" PRIu64 "\n", v->block_tokens);
+        fprintf(out, "  largest block size (of powers of two up to 1024): %" PRIu64 "\n", v->block_tokens);
     fprintf(out, "  cache types that serve them:");
     bool any = false;
     for (unsigned t = 0; t < ELEMENT_TYPES; t++)
