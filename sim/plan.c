@@ -392,6 +392,23 @@ static bool refuse_pool(struct plan *plan, const struct plan_input *in, uint32_t
     return true;
 }
 
+bool plan_free_at_start_refuses(const struct plan_input *in, const struct plan_stage *stage)
+{
+    bool judged = stage->has_budget && in->engine->checks_free && stage->non_torch.origin != PLAN_GIVEN;
+    return judged && stage->requested_bytes > above(in->gpu_memory, PLAN_CONTEXT_BYTES);
+}
+
+static bool refuse_start(struct plan *plan, const struct plan_input *in, uint32_t number)
+{
+    const struct plan_stage *s = &plan->stages[number];
+    if (!plan_free_at_start_refuses(in, s)) return false;
+    plan->starts = false;
+    snprintf(plan->verdict, sizeof plan->verdict,
+             "refuses: %.4f x %" PRIu64 " = %" PRIu64 " bytes, and %" PRIu64 " are free once the context exists",
+             (double)in->utilization_billionths / 1e9, s->base_bytes, s->requested_bytes, above(in->gpu_memory, PLAN_CONTEXT_BYTES));
+    return true;
+}
+
 static void judge(struct plan *plan, const struct plan_input *in)
 {
     plan->starts = true;
@@ -399,7 +416,7 @@ static void judge(struct plan *plan, const struct plan_input *in)
     for (uint32_t s = 0; s < plan->stage_count; s++) {
         const struct plan_stage *stage = &plan->stages[s];
         bool none = stage->available_bytes == 0 || stage->num_blocks == 0;
-        if (refuse_pool(plan, in, s)) return;
+        if (refuse_start(plan, in, s) || refuse_pool(plan, in, s)) return;
         if (!none) continue;
         refuse_memory(plan, in, s);
         return;

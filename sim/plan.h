@@ -30,6 +30,7 @@ struct plan_engine {
     uint64_t block_tokens;        /* default */
     bool blocks_up;               /* bytes to blocks: rounded up */
     bool null_block;              /* one block is never handed out */
+    bool checks_free;             /* starts only when its share is free at its start */
     bool graphs_inside;           /* of the share */
     bool groups;                  /* layers of different kinds share one pool in groups */
     uint32_t group_slack_percent; /* the commonest kind sets the groups' size while it exceeds the rarest by less */
@@ -157,6 +158,12 @@ struct plan {
 /* Reads options into an input. -1 with err. The set must be the one that the options come from. */
 int plan_input_read(struct plan_input *input, const struct optset *set, const struct options *options, struct err *err);
 void plan_compute(struct plan *plan, const struct plan_input *input);
+
+/* Free bytes that a context takes at start-up, measured on an H200. */
+#define PLAN_CONTEXT_BYTES ((uint64_t)552402944)
+/* Whether the engine finds less free at its start than its share (vLLM v1: Worker.init_device). Not judged where what runs beside is given:
+ * such a figure is of later. */
+bool plan_free_at_start_refuses(const struct plan_input *input, const struct plan_stage *stage);
 
 /* Blocks that a request of `tokens` takes in the plan's binding stage. Saturates. */
 uint64_t plan_request_blocks(const struct plan *plan, const struct plan_input *input, uint64_t tokens);

@@ -12,7 +12,6 @@
 /* What a process takes after the pool was sized and that no rule counts; measured on an H200: a second stream's cuBLAS (70 MiB), what
  * graphs leave behind (128 to 161 MiB), rounded up. */
 #define LATE_BUFFERS (256 * MIB)
-#define CONTEXT_BYTES ((uint64_t)552402944) /* measured there, too */
 
 struct context {
     const struct plan *plan;
@@ -124,10 +123,11 @@ static bool free_at_start(struct context *x, struct plan_finding *f)
 {
     const struct plan_input *in = x->in;
     if (!x->stage->has_budget || in->engine->share != PLAN_OF_TOTAL) return false;
-    uint64_t context = min_u64(x->stage->non_torch.bytes, CONTEXT_BYTES), free_bytes = above(in->gpu_memory, context);
+    uint64_t context = min_u64(x->stage->non_torch.bytes, PLAN_CONTEXT_BYTES), free_bytes = above(in->gpu_memory, context);
     if (x->stage->requested_bytes <= free_bytes) return false;
-    f->severity = FINDING_ERROR;
-    SAY(found, "the share exceeds what is free once the context exists: vLLM refuses to start");
+    bool refuses = plan_free_at_start_refuses(in, x->stage);
+    f->severity = refuses ? FINDING_ERROR : FINDING_WARNING;
+    SAY(found, "the share exceeds what is free once the context exists%s", refuses ? ": vLLM refuses to start" : "");
     SAY(arithmetic, "%.4g x %s = %s; free after the context of %s: %s", (double)in->utilization_billionths / 1e9,
         A(in->gpu_memory), B(x->stage->requested_bytes), C(context), D(free_bytes));
     SAY(change, "--gpu-memory-utilization %.3f or less", (double)free_bytes / (double)in->gpu_memory - 0.0005);
@@ -196,7 +196,7 @@ static bool sleep_mode(struct context *x, struct plan_finding *f)
     SAY(found, "sleep mode: level 1 moves the weights to host memory and drops the cache");
     SAY(arithmetic,
         "%s of pinned host memory on each rank while it sleeps; context, graphs and late buffers (%s and more) stay on the device",
-        A(x->stage->weights.bytes), B(CONTEXT_BYTES));
+        A(x->stage->weights.bytes), B(PLAN_CONTEXT_BYTES));
     SAY(change,
         "leave it out unless another process needs the device; check that the residue after waking is in the budget (--loader-residue)");
     return true;
