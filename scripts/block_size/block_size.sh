@@ -68,14 +68,28 @@ table() {
     }
     { printf "| %s | %s | %s | %s | %s | %s |\n", $1, $2, $3, $4, $5, $6 }'
 }
-# GB/s of decode attention at batch 256 and 8,192 tokens, 16-bit and FP8 KV
+# GB/s of decode attention at batch 256 and 8,192 tokens, 16-bit and FP8 KV; and over all measured batches and lengths the
+# least and the most that FP8 gains over blocks of 16, in percent.
 kernel_table() {
     awk -F, '
-    $5 == 256 && $6 == 8192 && $4 ~ /^[0-9]+$/ { rate[$3, $4] = $11; if (!($4 in seen)) { seen[$4] = 1; order[++count] = $4 } }
+    function signed(x) { return x > -0.5 && x < 0.5 ? "0" : sprintf("%+.0f", x) }
+    $4 !~ /^[0-9]+$/ { next }
+    $3 == "fp8" { load = $5 "," $6; loads[load] = 1; fp8[load, $4] = $11 }
+    $5 == 256 && $6 == 8192 { rate[$3, $4] = $11; if (!($4 in seen)) { seen[$4] = 1; order[++count] = $4 } }
     END {
-        print "| block size | 16-bit KV, GB/s | FP8 KV, GB/s |"
-        print "| --- | --- | --- |"
-        for (i = 1; i <= count; i++) printf "| %d | %.0f | %.0f |\n", order[i], rate["bf16", order[i]], rate["fp8", order[i]]
+        print "| block size | 16-bit KV, GB/s | FP8 KV, GB/s | FP8 against 16, all loads, % |"
+        print "| --- | --- | --- | --- |"
+        for (i = 1; i <= count; i++) {
+            least = most = ""
+            for (load in loads) {
+                if (!((load, order[i]) in fp8)) continue
+                gain = 100 * (fp8[load, order[i]] / fp8[load, 16] - 1)
+                if (least == "" || gain < least) least = gain
+                if (most == "" || gain > most) most = gain
+            }
+            against = order[i] == 16 ? "-" : signed(least) " to " signed(most)
+            printf "| %d | %.0f | %.0f | %s |\n", order[i], rate["bf16", order[i]], rate["fp8", order[i]], against
+        }
     }' "$kernel"
 }
 for load in chats documents agents; do table $load >"$out/$load.md"; done
