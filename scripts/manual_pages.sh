@@ -9,7 +9,7 @@ mkdir -p "$folder"
 
 # The names in a page's list of commands: `.BR pagesim\-trace\-gen (1)`.
 names() {
-    sed -n '/^\.SH SEE ALSO/,$d; s/^\.BR pagesim\\-\([a-z\\-]*\) (1)$/\1/p' "$1" | tr -d '\\'
+    sed -n '/^\.SH SEE ALSO/,$d; s/^\.BR pagesim\\-\([a-z\\-]*\) (1)$/\1/p' "$1" | tr -d '\134' # backslashes
 }
 
 "$program" help --man >"$folder/pagesim.1"
