@@ -7,7 +7,8 @@
 #   scripts/setup.sh test      build, and run the tests
 #
 # --developer also installs what checks the source: clang, shellcheck, codespell, mandoc.
-# --full also installs what the tests in a browser need: chromium, node, npm and, from npm, a driver.
+# --full also installs what the tests in a browser need: chromium, node, npm and, from npm, a driver and a
+# checker of accessibility.
 #
 #   scripts/setup.sh --full test-full      run those tests
 #
@@ -87,7 +88,7 @@ fi
 
 # Packages from npm are fetched once; their versions and checksums stand in package-lock.json.
 page=sim/page
-if [ -n "$full" ] && [ ! -d $page/node_modules/playwright-core ]; then
+if [ -n "$full" ] && [ ! -d $page/node_modules/axe-core ]; then
     npm ci --prefix $page --ignore-scripts --no-audit --no-fund
 elif [ ! -d $page/node_modules/uplot ] && command -v npm >/dev/null 2>&1; then
     npm ci --prefix $page --omit=dev --ignore-scripts --no-audit --no-fund ||

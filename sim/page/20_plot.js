@@ -34,7 +34,7 @@ class Plot {
     const caption = el("figcaption", { id: spec.id + "-title" }, spec.title, spec.note ? el("small", {}, spec.note) : null);
     const controls = el("div", { class: "controls no-print" },
       this.plain("Zoom in", () => this.zoom(0.5)), this.plain("Zoom out", () => this.zoom(2)), this.plain("Show all", () => this.setRange(null)), this.at);
-    this.figure = el("figure", { role: "group", "aria-labelledby": spec.id + "-title" }, caption,
+    this.figure = el("figure", { "aria-labelledby": spec.id + "-title" }, caption,
       el("div", { class: "legend" }, this.buttons), HAS_PLOTS ? [this.box, controls, this.said] : null, this.values());
     parent.append(this.figure);
     if (!HAS_PLOTS) return;

@@ -74,7 +74,7 @@ function comparisonBars(parent, figure) {
     return bar;
   };
   const t = table(figure, [{ title: "result", cell: r => r.label }, { title: figure, num: true, cell: r => figureText(figure, r.figures[f]) },
-    { title: "", cell: amount }], DATA.runs.slice(0, 200), { class: "bars" });
+    { title: el("span", { class: "visually-hidden" }, "as a bar"), cell: amount }], DATA.runs.slice(0, 200), { class: "bars" });
   for (const row of t.tBodies[0].rows) row.cells[2].className = "amount";
   parent.append(scrolling(t, figure));
 }

@@ -12,7 +12,7 @@ function requestsOf(place, detail) {
   ];
   const all = list.shown.length === list.count;
   const caption = all ? "All " + counted(list.count, "request") + ", the longest first." : "The " + list.shown.length + " of " + grouped(list.count) + " requests that took longest.";
-  place.replaceChildren(scrolling(sortable(table(caption, columns, list.shown)), "Requests", true));
+  place.replaceChildren(scrolling(sortable(table(caption, columns, list.shown)), "List of requests", true));
 }
 
 function requestsSection() {

@@ -20,6 +20,13 @@ function driver() {
   }
 }
 
+/* What a checker of accessibility finds wrong with a page, a line each. */
+export async function inaccessible(page) {
+  await page.evaluate(readFileSync(join(ROOT, "sim/page/node_modules/axe-core/axe.min.js"), "utf8"));
+  const { violations } = await page.evaluate(() => axe.run());
+  return violations.map(v => v.id + ": " + v.nodes.map(n => n.html.slice(0, 100)).join("; ")).join("\n");
+}
+
 export class Failure extends Error {}
 
 export function check(condition, message) {

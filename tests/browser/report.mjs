@@ -1,6 +1,6 @@
 /* `pagesim report` in headless Chromium. Expected values come from the files that the page was made of. */
 import { writeFileSync } from "node:fs";
-import { check, checkEqual, checkNear, csv, file, open, pagesim, runAll, test, text } from "./harness.mjs";
+import { check, checkEqual, checkNear, csv, file, inaccessible, open, pagesim, runAll, test, text } from "./harness.mjs";
 
 const TRACE = "gen:requests=200,arrivals=poisson:40,prompt-tokens=lognormal:5:1@1..1500,output-tokens=lognormal:4:0.8@1..300";
 const POOL = ["--pool-tokens", "4000"];
@@ -257,6 +257,7 @@ test("map__requests_as_a_table__slots_add_up", async () => {
   const page = await open("static.html"), [header, ...frames] = mapOf("static/memory-map.jsonl");
   await slide(page, 10);
   await page.locator("#map summary").click();
+  await page.waitForSelector("#map details tbody");
   const live = await page.$$eval("#map details tbody tr", trs => trs.map(tr => Number(tr.cells[3].textContent.replace(/,/g, ""))).reduce((a, b) => a + b, 0));
   checkEqual(live * header.unit_bytes / header.unit_tokens, frames[10].states.live, "live");
 });
@@ -281,6 +282,7 @@ test("compare__sweep__means_of_the_seeds", async () => {
 test("compare__all_results__every_figure_of_each", async () => {
   const page = await open("sweep.html"), rows = text("sweep.jsonl").trimEnd().split("\n").map(l => JSON.parse(l));
   await page.locator("#compare summary", { hasText: "All results" }).click();
+  await page.waitForSelector("#compare details:last-of-type table");
   const found = await page.$eval("#compare details:last-of-type table", t => {
     const heads = Array.from(t.tHead.rows[0].cells).map(c => c.textContent), at = name => heads.indexOf(name);
     return Array.from(t.tBodies[0].rows).map(r => [r.cells[at("kv_usage")].dataset.sort, r.cells[at("e2e_ns.p99")].dataset.sort].map(Number));
@@ -316,6 +318,7 @@ test("table__of_a_plot__has_its_values", async () => {
   const page = await open("static.html"), rows = csv("static/timeline.csv");
   await page.getByLabel("Unit").selectOption("bytes");
   await page.locator("figure:has(#plot-states) summary").click();
+  await page.waitForSelector("figure:has(#plot-states) tbody");
   const cells = await page.$$eval("figure:has(#plot-states) tbody tr", trs => trs.slice(0, 2).map(tr => Array.from(tr.cells).map(c => c.textContent)));
   checkEqual(cells[0][1], (rows[0].live_bytes / 2 ** 20).toFixed(rows[0].live_bytes < 10 * 2 ** 20 ? 2 : 1) + " MiB", "live of the first row");
 });
@@ -343,6 +346,17 @@ test("names__everything_that_can_be_focused_has_one", async () => {
     check(levels.every((l, i) => i === 0 || l <= levels[i - 1] + 1), "a level of headings is left out");
   }
 });
+
+for (const scheme of ["light", "dark"]) {
+  test(`accessibility__${scheme}__nothing_is_found`, async () => {
+    for (const name of ["prefix.html", "two.html", "sweep.html"]) {
+      const page = await open(name, { scheme });
+      await page.locator("summary").first().click();
+      await page.waitForSelector("details[open] table");
+      checkEqual(await inaccessible(page), "", name);
+    }
+  });
+}
 
 test("no_script__answer_and_tables_can_be_read", async () => {
   const page = await open("static.html", { script: false });
