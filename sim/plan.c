@@ -369,11 +369,17 @@ static bool refuse_ranks(struct plan *plan, const struct plan_input *in)
 {
     for (uint32_t m = 0; in->has_shape && m < in->shape.mixer_count; m++) {
         const struct model_mixer *x = &in->shape.mixers[m];
-        if (x->heads == 0 || x->heads % in->tp == 0) continue;
+        bool heads = x->heads == 0 || x->heads % in->tp == 0;
+        /* Divided among the ranks, or each on as many of them; one latent row serves all heads. */
+        bool pairs = x->kv_heads == 0 || x->latent_dim > 0 || x->kv_heads % in->tp == 0 || in->tp % x->kv_heads == 0;
+        if (heads && pairs) continue;
         plan->starts = false;
-        snprintf(plan->verdict, sizeof plan->verdict,
-                 "refuses: %" PRIu64 " attention heads are not divisible by %u tensor-parallel ranks", x->heads,
-                 in->tp);
+        if (!heads)
+            snprintf(plan->verdict, sizeof plan->verdict,
+                     "refuses: %" PRIu64 " attention heads are not divisible by %u tensor-parallel ranks", x->heads, in->tp);
+        else
+            snprintf(plan->verdict, sizeof plan->verdict,
+                     "refuses: %" PRIu64 " KV heads cannot be shared evenly by %u tensor-parallel ranks", x->kv_heads, in->tp);
         return true;
     }
     return false;

@@ -68,7 +68,7 @@ struct plan_input {
     uint64_t block_tokens;
     bool block_given;
     uint64_t max_model_len; /* PLAN_UNKNOWN: neither given nor in the model */
-    bool max_model_len_given;
+    bool max_model_len_given, max_model_len_fitted; /* fitted: lowered to what the pool holds */
     uint64_t max_num_seqs, max_num_batched_tokens, tokens_in_flight;
     bool steps_given; /* both of the first two */
     uint64_t alignment_tokens;

@@ -266,6 +266,22 @@ static bool length_refuses(struct context *x, struct plan_finding *f)
     return true;
 }
 
+/* Start-up compares with all blocks, service hands out one less. */
+static bool length_null_block(struct context *x, struct plan_finding *f)
+{
+    const struct plan *p = x->plan;
+    bool short_by_one = p->uniform && p->starts && p->num_blocks != PLAN_UNKNOWN && p->blocks_per_request != PLAN_UNKNOWN &&
+                        p->blocks_per_request > p->usable_blocks;
+    if (!short_by_one) return false;
+    f->severity = FINDING_WARNING;
+    SAY(found, "a request of max_model_len %" PRIu64 " can never be served: the null block is counted at start-up only",
+        x->in->max_model_len);
+    SAY(arithmetic, "it takes %" PRIu64 " blocks; of %" PRIu64 ", %" PRIu64 " can be handed out", p->blocks_per_request, p->num_blocks,
+        p->usable_blocks);
+    SAY(change, "--max-model-len %" PRIu64 " or less, or a larger pool", p->usable_kv_tokens);
+    return true;
+}
+
 static bool length_beyond_model(struct context *x, struct plan_finding *f)
 {
     const struct plan_input *in = x->in;
@@ -374,7 +390,7 @@ static const struct {
     {"bf16-needs-gpu", bf16_needs_gpu},     {"device-overcommitted", device_overcommitted},
     {"free-at-start", free_at_start},       {"utilization-high", utilization_high},
     {"length-refuses", length_refuses},     {"length-beyond-model", length_beyond_model},
-    {"length-wastes", length_wastes},       {"length-unused", length_unused},
+    {"length-null-block", length_null_block}, {"length-wastes", length_wastes},       {"length-unused", length_unused},
     {"length-cuts", length_cuts},           {"block-kernels", block_kernels},
     {"block-latent", block_latent},         {"block-sharing", block_sharing},
     {"caching-off", caching_off},           {"sleep-mode", sleep_mode},

@@ -328,6 +328,21 @@ static int check_sums(const struct plan_input *in, struct err *err)
     return 0;
 }
 
+/* vLLM's `auto`: a length that would not start is lowered to the longest that does. */
+static int fit_length(struct plan_input *in, struct err *err)
+{
+    struct plan *plan = malloc(sizeof *plan);
+    if (!plan) return err_set(err, ERR_FAILED, "out of memory");
+    plan_compute(plan, in);
+    uint64_t longest = plan->longest_request_tokens;
+    free(plan);
+    if (longest == PLAN_UNKNOWN || longest == 0 || longest >= in->max_model_len) return 0;
+    if (in->serve_tokens == in->max_model_len) in->serve_tokens = longest;
+    in->max_model_len = longest;
+    in->max_model_len_fitted = true;
+    return 0;
+}
+
 int plan_input_read(struct plan_input *in, const struct optset *set, const struct options *o, struct err *err)
 {
     memset(in, 0, sizeof *in);
@@ -351,5 +366,7 @@ int plan_input_read(struct plan_input *in, const struct optset *set, const struc
                        in->shape.layers);
     read_pool(in, set, o);
     read_lengths(in, set, o);
-    return check_sums(in, err);
+    if (check_sums(in, err) != 0) return -1;
+    bool fit = o->fit_model_len && !in->max_model_len_given && in->max_model_len != PLAN_UNKNOWN;
+    return fit ? fit_length(in, err) : 0;
 }

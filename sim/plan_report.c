@@ -159,7 +159,9 @@ static void print_cache(const struct plan_report *r, FILE *out)
     figure(out, "longest request", p->longest_request_tokens, "tokens");
     if (r->input->max_model_len != PLAN_UNKNOWN) {
         figure(out, "max_model_len", r->input->max_model_len,
-               r->input->max_model_len_given ? "tokens" : "tokens (the model's)");
+               r->input->max_model_len_given    ? "tokens"
+               : r->input->max_model_len_fitted ? "tokens (what the pool holds)"
+                                                : "tokens (the model's)");
         figure(out, "one such request", p->required_bytes, "bytes");
         if (!p->uniform && p->required_lower_bytes != PLAN_UNKNOWN)
             fprintf(out, "    between %" PRIu64 " (windows and states) and %" PRIu64 " (every layer in full)\n",

@@ -296,6 +296,15 @@ static bool is_auto(const struct serving_flag *flag, const char *value)
     return length && (strcmp(value, "auto") == 0 || strcmp(value, "-1") == 0);
 }
 
+/* What a server that decides itself is told as; NULL: what a command does without the option. */
+static const char *automatic(const struct reading *r, const struct serving_flag *flag, const char **chosen)
+{
+    static const char FITTED[] = "fit-max-model-len";
+    bool fits = strcmp(flag->option, "max-model-len") == 0 && option_find(optset_command(r->set), FITTED);
+    *chosen = "yes";
+    return fits ? FITTED : NULL;
+}
+
 /* Whether the next word is a value and no flag; numbers may have a sign. */
 static bool value_follows(const struct reading *r)
 {
@@ -351,7 +360,7 @@ static int flag_word(struct reading *r, char *word)
     }
     const char *chosen = value;
     const char *option = target(r, flag, &chosen);
-    if (flag->kind == VALUE && is_auto(flag, value)) option = NULL;
+    if (flag->kind == VALUE && is_auto(flag, value)) option = automatic(r, flag, &chosen);
     if (option) return give(r, name, option, chosen, flag->suffix);
     if (r->notes) note(&r->notes->neutral_count, r->notes->neutral, name, flag->kind == VALUE ? value : NULL);
     return 0;

@@ -127,6 +127,27 @@ static void list__json__models_gpus_engines(void **state)
     json_decref(o);
 }
 
+/* 1,000 blocks of 16 hold 16,000 tokens, less than Llama-3.1-8B's 131,072: `auto` starts with that many, the model's own
+ * length is refused. Where the pool holds more the model's length stays. */
+static void command__automatic_length__is_what_fits(void **state)
+{
+    (void)state;
+    CLI(&r, "plan", "--json", "--num-gpu-blocks-override", "1000", "--command",
+        "vllm serve meta-llama/Llama-3.1-8B --max-model-len -1 --block-size 16");
+    check_i64_eq(r.status, 0);
+    check_str_has(r.out, "\"verdict\": \"starts\"");
+    check_str_has(r.out, "\"max_model_len\": 16000");
+    cli_release(&r);
+    CLI(&r, "plan", "--json", "--num-gpu-blocks-override", "1000", "--command",
+        "vllm serve meta-llama/Llama-3.1-8B --block-size 16");
+    check_str_has(r.out, "\"verdict\": \"refuses: 131072 > 16000");
+    cli_release(&r);
+    CLI(&r, "plan", "--json", "--num-gpu-blocks-override", "10000", "--command",
+        "vllm serve meta-llama/Llama-3.1-8B --max-model-len auto --block-size 16");
+    check_str_has(r.out, "\"max_model_len\": 131072");
+    cli_release(&r);
+}
+
 static void bad__usage__one_line(void **state)
 {
     (void)state;
@@ -252,6 +273,7 @@ int main(void)
         cmocka_unit_test(config__file_and_folder__read),
         cmocka_unit_test(command__pasted__plan_and_findings),
         cmocka_unit_test(list__json__models_gpus_engines),
+        cmocka_unit_test(command__automatic_length__is_what_fits),
         cmocka_unit_test(bad__usage__one_line),
         cmocka_unit_test(run__model_and_gpu__pool_of_the_plan),
         cmocka_unit_test(run__command__policy_and_unknown_flags),

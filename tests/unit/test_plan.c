@@ -130,6 +130,14 @@ static void verdict__no_memory__says_the_arithmetic(void **state)
     plan_case_make(&c, "--model llama-3-8b --tensor-parallel-size 3 --kv-cache-memory-bytes 1GiB");
     check_str_has(c.plan.verdict, "32 attention heads are not divisible by 3");
     plan_case_release(&c);
+    /* Six heads on four ranks: neither can each rank have as many, nor each head as many ranks. On twelve they can. */
+    plan_case_make(&c, "--num-layers 32 --num-kv-heads 6 --head-dim 128 --tensor-parallel-size 4 --kv-cache-memory-bytes 1GiB");
+    check_str_has(c.plan.verdict, "6 KV heads cannot be shared evenly by 4");
+    check_u64_eq(c.stage->token_bytes, 32 * 1 * 128 * 2 * 2);
+    plan_case_release(&c);
+    plan_case_make(&c, "--num-layers 32 --num-kv-heads 6 --head-dim 128 --tensor-parallel-size 12 --kv-cache-memory-bytes 1GiB");
+    assert_true(c.plan.starts);
+    plan_case_release(&c);
 }
 
 static void pool__none__bytes_alone(void **state)
@@ -422,6 +430,7 @@ static void findings__each__appears_and_not(void **state)
          "--model llama-3-8b --gpu h200 --gpu-memory-utilization 0.98"},
         {"length-refuses", "--model llama-3.1-8b --gpu rtx-3090",
          "--model llama-3.1-8b --gpu rtx-3090 --max-model-len 8k"},
+        {"length-null-block", "--model llama-3-8b --pool-tokens 8192", "--model llama-3-8b --pool-tokens 8208"},
         {"length-beyond-model", "--model llama-3-8b --max-model-len 16k", "--model llama-3.1-8b --max-model-len 16k"},
         {"length-wastes", "--model llama-3-8b --gpu h100-sxm --max-model-len 1024 --max-num-seqs 1",
          "--model llama-3-8b --gpu h100-sxm --max-model-len 8k"},

@@ -163,7 +163,13 @@ static void values__auto_and_given__are_left(void **state)
     assert_int_equal(serving_command_read(set, &notes, &err), 0);
     check_str_eq(optset_text(set, "block-size"), "64"); /* the command line wins */
     assert_false(optset_given(set, "max-model-len"));
-    check_u64_eq(notes.neutral_count, 2);
+    assert_true(optset_given(set, "fit-max-model-len")); /* vLLM lowers the model's length to what fits */
+    check_u64_eq(notes.neutral_count, 1);
+    optset_destroy(set);
+    /* a simulation's length is the trace's */
+    set = read_for(FOR_RUN, "vllm serve m --max-model-len -1");
+    assert_false(optset_given(set, "max-model-len"));
+    check_u64_eq(notes.neutral_count, 1);
     optset_destroy(set);
 }
 
