@@ -91,6 +91,10 @@ int edge_count_unserved(struct engine *engine, struct wl_source *source);
 /* Bytes on the device outside the pool that a boundary drawn elsewhere could have given to it. */
 uint64_t edge_outside_bytes(const struct edge *edge);
 void edge_facts(const struct edge *edge, struct edge_bytes *bytes);
+/* Under `caching`: calls visit for the framework's segments in address order, until it returns false. Nothing is called under
+ * other models. False when memory is out. */
+struct dev_segment_info;
+bool edge_walk_segments(const struct edge *edge, bool (*visit)(void *context, const struct dev_segment_info *segment), void *context);
 const struct edge_totals *edge_totals(const struct edge *edge);
 /* NULL, or the line that says which sum is wrong. */
 const char *edge_check(const struct edge *edge);

@@ -67,6 +67,11 @@ void edge_device_facts(struct edge *edge)
     b->cached = stats->reserved_bytes.now - stats->allocated_bytes.now;
 }
 
+bool edge_walk_segments(const struct edge *edge, bool (*visit)(void *context, const struct dev_segment_info *segment), void *context)
+{
+    return !edge->device || dev_walk(edge->device, visit, context) == DEV_OK;
+}
+
 static void fill_shortage(const struct edge *edge, uint64_t ask_bytes, struct edge_shortage *shortage)
 {
     const struct dev_stats *stats = dev_stats(edge->device);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocator/device/device_allocator.h"
 #include "sim/result.h"
 
 int map_log_open(struct map_log *log, const char *path, uint64_t frames, struct err *err)
@@ -112,6 +113,47 @@ static void write_states(const struct engine *e, FILE *out)
     fputs("},", out);
 }
 
+struct segment_writer {
+    FILE *out;
+    uint64_t segments, left_out;
+};
+
+/* [bytes, [bytes of a block, 1: in use or 0: kept without use], ...] */
+static bool write_segment(void *context, const struct dev_segment_info *s)
+{
+    struct segment_writer *w = context;
+    if (w->segments == MAP_SEGMENTS_MAX) {
+        w->left_out++;
+        return true;
+    }
+    fprintf(w->out, "%s[%" PRIu64, w->segments++ ? "," : "", s->bytes);
+    for (size_t i = 0; i < s->block_count; i++)
+        fprintf(w->out, ",[%" PRIu64 ",%d]", s->blocks[i].bytes, s->blocks[i].state == DEV_ALLOCATED);
+    fputc(']', w->out);
+    return true;
+}
+
+/* The device beside the pool, where one is simulated: bytes by purpose, which add up to it, and the framework's segments. */
+static bool write_device(const struct engine *e, FILE *out)
+{
+    struct edge_bytes b;
+    struct segment_writer w = {.out = out};
+    if (!e->edge) return true;
+    edge_facts(e->edge, &b);
+    const struct {
+        const char *name;
+        uint64_t bytes;
+    } purposes[] = {{"context", b.context}, {"weights", b.weights},         {"residue", b.residue}, {"graphs", b.graphs}, {"pool", b.pool},
+                    {"buffers", b.buffers}, {"activations", b.activations}, {"cached", b.cached},   {"free", b.free}};
+    fputs("\"device\":{\"bytes\":{", out);
+    for (size_t i = 0; i < sizeof purposes / sizeof purposes[0]; i++)
+        fprintf(out, "%s\"%s\":%" PRIu64, i ? "," : "", purposes[i].name, purposes[i].bytes);
+    fputs("},\"segments\":[", out);
+    bool walked = edge_walk_segments(e->edge, write_segment, &w);
+    fprintf(out, "],\"segments_left_out\":%" PRIu64 "},", w.left_out);
+    return walked;
+}
+
 static char *frame_line(const struct map_log *log, const struct engine *e)
 {
     char *line = NULL;
@@ -120,11 +162,12 @@ static char *frame_line(const struct map_log *log, const struct engine *e)
     if (!out) return NULL;
     fprintf(out, "{\"step\":%" PRIu64 ",\"time_ns\":%" PRIu64 ",\"waiting\":%" PRIu64 ",", e->stats.steps, e->now, e->waiting.count + e->swapped.count);
     write_states(e, out);
+    bool whole = write_device(e, out);
     write_requests(log, e, out);
     fputc(',', out);
     write_cells(log, out);
     fputs("}\n", out);
-    return fclose(out) == 0 ? line : (free(line), NULL);
+    return fclose(out) == 0 && whole ? line : (free(line), NULL);
 }
 
 /* --- frames over time -------------------------------------------------------------------------------- */

@@ -12,6 +12,9 @@
 /* A larger pool is shown in cells of several units. */
 #define MAP_CELLS_MAX 4096u
 
+/* Segments of a frame's device beyond that are only counted. */
+#define MAP_SEGMENTS_MAX 256u
+
 struct map_frame {
     char *line;
     uint64_t step;

@@ -87,11 +87,36 @@ static int check_running(struct map_digest *d, const json_t *running)
     return 0;
 }
 
+/* Optional: bytes by purpose, and segments whose blocks make them up. */
+static int check_device(struct map_digest *d, const json_t *device)
+{
+    const json_t *bytes = json_object_get(device, "bytes"), *segments = json_object_get(device, "segments"), *value;
+    const char *key;
+    if (!device) return 0;
+    if (!json_is_object(bytes) || !json_is_array(segments)) return bad(d, "device", "bytes and segments");
+    json_object_foreach((json_t *)bytes, key, value)
+    {
+        if (!json_is_integer(value) || json_integer_value(value) < 0) return bad(d, "device", "counts of bytes");
+    }
+    for (size_t i = 0; i < json_array_size(segments); i++) {
+        const json_t *segment = json_array_get(segments, i), *whole = json_array_get(segment, 0);
+        json_int_t left = json_is_integer(whole) ? json_integer_value(whole) : -1;
+        for (size_t b = 1; left >= 0 && b < json_array_size(segment); b++) {
+            const json_t *block = json_array_get(segment, b);
+            bool sound = json_array_size(block) == 2 && all_counts(block, 0) && json_integer_value(json_array_get(block, 0)) <= left;
+            left = sound ? left - json_integer_value(json_array_get(block, 0)) : -1;
+        }
+        if (left != 0) return bad(d, "device", "segments with blocks that make them up");
+    }
+    return 0;
+}
+
 static int check_frame(struct map_digest *d, const json_t *frame)
 {
     if (!json_is_integer(json_object_get(frame, "step")) || !json_is_integer(json_object_get(frame, "time_ns")) ||
         !json_is_integer(json_object_get(frame, "waiting")) || !json_is_object(json_object_get(frame, "states")))
         return bad(d, NULL, "step, time_ns, waiting and states");
+    if (check_device(d, json_object_get(frame, "device"))) return -1;
     if (!json_is_array(json_object_get(frame, "cells"))) return bad(d, "cells", "a list");
     return check_cells(d, json_object_get(frame, "cells")) || check_running(d, json_object_get(frame, "running")) ? -1 : 0;
 }

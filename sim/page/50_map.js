@@ -24,6 +24,42 @@ function requestColor(number) {
   return `hsl(${(number * 137.508) % 360} 65% ${dark ? 62 : 45}%)`;
 }
 
+/* The device at the same moment: bytes by purpose, and under the caching allocator its segments to scale. */
+class DeviceMap {
+  constructor() {
+    this.place = el("div", { id: "map-device" });
+  }
+
+  /* Pieces of a bar: [class, share of it]. */
+  bar(pieces) {
+    const parts = pieces.map(([name, share]) => {
+      const part = el("i", { class: name });
+      part.style.width = 100 * share + "%";
+      return part;
+    });
+    return el("div", { class: "bar", "aria-hidden": "true" }, ...parts);
+  }
+
+  show(device) {
+    this.place.textContent = "";
+    if (!device) return;
+    const rows = Object.entries(device.bytes), total = rows.reduce((sum, [, bytes]) => sum + bytes, 0);
+    this.place.append(el("h3", {}, "The device after that step"), this.bar(rows.map(([name, bytes]) => ["d-" + name, bytes / total])),
+      table("Bytes of the device by purpose", [{ title: "purpose", cell: r => [el("i", { class: "d-" + r[0] }), r[0]] }, { title: "bytes", num: true, cell: r => grouped(r[1]) },
+        { title: "share", num: true, cell: r => percentText(r[1] / total) }], rows));
+    if (device.segments.length > 0) this.place.append(this.segments(device));
+  }
+
+  segments({ segments, segments_left_out: more }) {
+    const largest = Math.max(...segments.map(([bytes]) => bytes));
+    const idle = ([, ...blocks]) => blocks.reduce((sum, [bytes, used]) => used ? sum : sum + bytes, 0);
+    const drawn = ([bytes, ...blocks]) => this.bar([...blocks.map(([b, used]) => [used ? "d-used" : "d-cached", b / largest]), ["d-none", 1 - bytes / largest]]);
+    const columns = [{ title: "segment", num: true, cell: r => String(segments.indexOf(r) + 1) }, { title: "bytes", num: true, cell: r => grouped(r[0]) },
+      { title: "kept without use", num: true, cell: r => grouped(idle(r)) }, { title: "to scale", wide: true, cell: r => drawn(r) }];
+    return scrolling(table("Segments of the caching allocator, by address; paler: kept without use" + (more > 0 ? "; " + grouped(more) + " more" : ""), columns, segments), "Segments", true);
+  }
+}
+
 class MemoryMap {
   constructor(parent, detail) {
     this.detail = detail;
@@ -51,13 +87,14 @@ class MemoryMap {
     this.at = el("p", { class: "at map-at", id: "map-at", "aria-live": "polite" });
     this.legend = el("p", { class: "key cell-key", "aria-hidden": "true" });
     this.table = el("div", { id: "map-table" });
+    this.device = new DeviceMap();
     this.list = el("details", {}, el("summary", {}, "Running requests as a table"));
     this.list.addEventListener("toggle", () => this.fillList());
     const controls = el("div", { class: "controls" },
       choice("Colour by", [["state", "state"], ["request", "request"]], "state", v => { this.by = v; this.draw(); }),
       el("span", { class: "choice" }, el("label", { for: "map-request" }, "Request"), this.requests));
     const sliding = el("div", { class: "controls" }, el("label", { for: "map-slider" }, "Time"), arrow("◀", "One picture back", -1), this.slider, arrow("▶", "One picture on", 1));
-    parent.append(controls, sliding, this.summary, this.legend, el("div", {}, this.canvas), this.at, this.table, this.list);
+    parent.append(controls, sliding, this.summary, this.legend, el("div", {}, this.canvas), this.at, this.table, this.list, this.device.place);
   }
 
   /* Where there is most to see at first: the picture with most bytes held. */
@@ -81,6 +118,7 @@ class MemoryMap {
     if (!f.running.some(([number]) => number === this.chosen)) this.requests.value = "";
     this.fillTable();
     this.fillList(true);
+    this.device.show(f.device);
     this.point(this.cursor);
   }
 

@@ -10,6 +10,9 @@ for (const policy of ["static", "prefix"]) {
   pagesim("report", file(policy), "--output", file(policy + ".html"));
 }
 pagesim("report", file("static"), file("prefix"), "--output", file("two.html"));
+pagesim("run", TRACE, "--gpu-memory", "24GiB", "--weights-memory", "16GiB", "--non-torch-memory", "700MiB", "--activation-memory", "1GiB",
+  "--cuda-graph-memory", "200MiB", "--gpu-memory-utilization", "0.9", "--late-buffer", "600MiB@1s", "--device-model", "caching", "--record", file("device"));
+pagesim("report", file("device"), "--output", file("device.html"));
 pagesim("sweep", TRACE, "--policy", "static-paged,dynamic,prefix", "--block-size", "1,16,256", "--seed", "1,2", ...POOL, "--output", file("sweep.jsonl"));
 pagesim("report", file("sweep.jsonl"), "--output", file("sweep.html"));
 
@@ -188,6 +191,27 @@ test("map__slider__shows_the_frames_of_the_file", async () => {
   checkEqual(pictures.size, 3, "different pictures");
 });
 
+test("map__device__purposes_and_segments_of_the_file", async () => {
+  const page = await open("device.html"), [, ...frames] = mapOf("device/memory-map.jsonl"), seen = new Set();
+  for (const i of [0, frames.length - 1]) {
+    await slide(page, i);
+    const { bytes, segments } = frames[i].device, [purposes, drawn] = await page.$$eval("#map-device table", ts => ts.map(t => [...t.tBodies[0].rows].map(r => [...r.cells].map(c => c.textContent))));
+    for (const [k, [purpose, amount]] of Object.entries(bytes).entries()) {
+      checkEqual(purposes[k][0], purpose, "purpose");
+      checkEqual(Number(purposes[k][1].replaceAll(",", "")), amount, purpose);
+    }
+    checkEqual(drawn.length, segments.length, "segments");
+    segments.forEach(([whole, ...blocks], k) => {
+      checkEqual(Number(drawn[k][1].replaceAll(",", "")), whole, "segment " + k);
+      checkEqual(Number(drawn[k][2].replaceAll(",", "")), blocks.reduce((sum, [b, used]) => used ? sum : sum + b, 0), "without use in " + k);
+    });
+    const widths = await page.$$eval("#map-device .bar", bars => bars.map(b => b.getBoundingClientRect().width));
+    check(widths.length === 1 + segments.length && widths.every(w => w > 20), "bars: " + widths);
+    seen.add(JSON.stringify([purposes, drawn]));
+  }
+  checkEqual(seen.size, 2, "different moments");
+});
+
 test("map__slider_keys__one_picture_on", async () => {
   const page = await open("prefix.html"), [, ...frames] = mapOf("prefix/memory-map.jsonl");
   await slide(page, 0);
@@ -325,7 +349,7 @@ test("table__of_a_plot__has_its_values", async () => {
 
 for (const width of [400, 800, 1600]) {
   test(`width__${width}__nothing_sticks_out`, async () => {
-    for (const name of ["static.html", "two.html", "sweep.html"]) {
+    for (const name of ["static.html", "two.html", "sweep.html", "device.html"]) {
       const page = await open(name, { width });
       const extent = await page.evaluate(() => document.documentElement.scrollWidth);
       check(extent <= width, `${name} is ${extent} pixels wide`);
@@ -349,7 +373,7 @@ test("names__everything_that_can_be_focused_has_one", async () => {
 
 for (const scheme of ["light", "dark"]) {
   test(`accessibility__${scheme}__nothing_is_found`, async () => {
-    for (const name of ["prefix.html", "two.html", "sweep.html"]) {
+    for (const name of ["prefix.html", "two.html", "sweep.html", "device.html"]) {
       const page = await open(name, { scheme });
       await page.locator("summary").first().click();
       await page.waitForSelector("details[open] table");

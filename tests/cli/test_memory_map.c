@@ -150,6 +150,47 @@ static void memory_map__jemalloc__regions_in_the_pool(void **state)
 }
 
 /* Looking takes no part in the run. */
+/* 24 GiB on the caching allocator: the purposes add up to the device, the segments are what the framework has of it, and
+ * of their blocks those without use are `cached`. A device that is a plain budget has no segments. */
+static void memory_map__device__purposes_and_segments_add_up(void **state)
+{
+    static const char *const models[] = {"caching", "budget"};
+    for (size_t m = 0; m < 2; m++) {
+        struct cli_result r;
+        CLI(&r, "run", TRACE, "--gpu-memory", "24GiB", "--weights-memory", "16GiB", "--non-torch-memory", "700MiB", "--activation-memory", "1GiB",
+            "--cuda-graph-memory", "200MiB", "--gpu-memory-utilization", "0.9", "--late-buffer", "600MiB@1s", "--device-model", models[m],
+            "--memory-map", cli_path(*state, "map.jsonl"), "--memory-map-frames", "20");
+        check_i64_eq(r.status, 0);
+        cli_release(&r);
+        char *text = cli_read(cli_path(*state, "map.jsonl"));
+        uint64_t frames = 0, with_buffer = 0;
+        for (char *line = strchr(text, '\n') + 1, *end; *line; line = end + 1, frames++) {
+            end = strchr(line, '\n');
+            json_t *frame = parse(line, (size_t)(end - line));
+            const json_t *device = json_object_get(frame, "device"), *bytes = json_object_get(device, "bytes"), *value;
+            const json_t *segments = json_object_get(device, "segments");
+            const char *key;
+            uint64_t all = 0, framework = 0, idle = 0;
+            json_object_foreach((json_t *)bytes, key, value) all += (uint64_t)json_integer_value(value);
+            check_u64_eq(all, (uint64_t)24 << 30);
+            for (size_t s = 0; s < json_array_size(segments); s++) {
+                const json_t *segment = json_array_get(segments, s);
+                framework += item(segment, 0);
+                for (size_t b = 1; b < json_array_size(segment); b++) {
+                    const json_t *block = json_array_get(segment, b);
+                    if (item(block, 1) == 0) idle += item(block, 0);
+                }
+            }
+            check_u64_eq(idle, m == 0 ? number(bytes, "cached") : 0);
+            check_u64_eq(framework, m == 0 ? number(bytes, "weights") + number(bytes, "graphs") + number(bytes, "pool") + idle : 0);
+            with_buffer += number(bytes, "buffers") == (uint64_t)600 << 20;
+            json_decref(frame);
+        }
+        assert_true(frames >= 10 && with_buffer > 0 && with_buffer < frames);
+        free(text);
+    }
+}
+
 static void memory_map__any__same_result(void **state)
 {
     struct cli_result with, without;
@@ -218,6 +259,7 @@ int main(void)
         CASE(memory_map__each_policy__adds_up_to_the_states),
         CASE(memory_map__samples__shared_blocks_count_once),
         CASE(memory_map__jemalloc__regions_in_the_pool),
+        CASE(memory_map__device__purposes_and_segments_add_up),
         CASE(memory_map__any__same_result),
         CASE(memory_map__by_hand__blocks_of_one_request),
         CASE(memory_map__large_pool__cells_of_several_units),
