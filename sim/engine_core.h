@@ -178,6 +178,10 @@ uint32_t request_width(const struct sim_request *request);
 
 /* Looks a waiting request up in the cache; counts as the rule set says. hit is all zero without one. */
 void engine_lookup(struct engine *engine, struct sim_request *request, struct kv_hit *hit);
+/* Counts a look-up of a waiting request, where the rule set counts each of them. */
+void engine_count_retry(struct engine *engine, struct sim_request *request, uint64_t hit_tokens);
+/* Books a refused attempt (engine_refusals.c). */
+void engine_book_refusal(struct engine *engine, const struct refused_call *call);
 /* Whether the scheduler must say no to an ask that the policy might grant: it is refused, and booked as such, unless
  * that many units and the headroom are obtainable together. */
 bool engine_hold_back(struct engine *engine, struct sim_request *request, enum kv_demand_kind kind,
