@@ -75,10 +75,10 @@ bool block_queue_init(struct block_queue *queue, uint32_t blocks, bool unkeyed_t
     return false;
 }
 
-bool block_queue_use_order(struct block_queue *queue, const struct kv_eviction_ops *ops)
+bool block_queue_use_order(struct block_queue *queue, const struct kv_eviction_ops *ops, const struct kv_value *values)
 {
     assert(queue->free_blocks == queue->blocks && queue->order == NULL);
-    queue->order = kv_eviction_create(ops, queue->blocks);
+    queue->order = kv_eviction_create(ops, queue->blocks, values);
     return queue->order != NULL;
 }
 

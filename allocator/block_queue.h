@@ -39,7 +39,7 @@ bool block_queue_init(struct block_queue *queue, uint32_t blocks, bool unkeyed_t
                       const struct kv_observer *observer);
 void block_queue_release(struct block_queue *queue);
 /* From now on, before any block was taken, keyed blocks are evicted in this order. False when memory is out. */
-bool block_queue_use_order(struct block_queue *queue, const struct kv_eviction_ops *ops);
+bool block_queue_use_order(struct block_queue *queue, const struct kv_eviction_ops *ops, const struct kv_value *values);
 
 /* Pops count <= free_blocks blocks off the head; keyed ones lose their key. Each gets the count 1. */
 void block_queue_take(struct block_queue *queue, kv_block *out, uint32_t count);

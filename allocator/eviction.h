@@ -20,15 +20,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "allocator/kv_option.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define KV_EVICTION_ABI_VERSION 2u
+#define KV_EVICTION_ABI_VERSION 3u
 
 struct kv_eviction {
     const struct kv_eviction_ops *ops;
     uint32_t count; /* objects inside the order; kept by the order */
+    uint32_t pinned; /* of these, may not be evicted now; kept by orders that pin */
+    uint32_t queue_requests; /* of so many waiting requests, the first ones, it wants to be told: expect is there */
 };
 
 #define KV_OBJECT_NONE UINT32_MAX
@@ -66,9 +70,10 @@ struct kv_eviction_ops {
     const char *summary; /* one line */
     const char *source;  /* paper or engine whose rule it is */
     const char *description; /* what it does step by step, costs, what it shows; a paragraph, or NULL */
+    const struct kv_option *const *options; /* NULL-terminated; may be NULL */
 
-    /* An empty order for at most `objects` objects, > 0 and < 2^31. NULL: out of memory. */
-    struct kv_eviction *(*create)(uint32_t objects);
+    /* An empty order for at most `objects` objects, > 0 and < 2^31. values[] is parallel to options. NULL: out of memory. */
+    struct kv_eviction *(*create)(uint32_t objects, const struct kv_value *values);
     void (*destroy)(struct kv_eviction *order); /* NULL is fine */
 
     /* Optional. The calls that follow are for a request of this kind; before the first, for the zeroed kind.
@@ -90,10 +95,20 @@ struct kv_eviction_ops {
     void (*share)(struct kv_eviction *order, uint32_t object);
     /* A hit on an object inside the order that is over at once: take and give in one call. */
     void (*touch)(struct kv_eviction *order, uint32_t object);
-    /* Removes the next victim and returns it. count > 0. */
+    /* Removes the next victim, which is not pinned, and returns it. count > pinned. */
     uint32_t (*evict)(struct kv_eviction *order);
-    /* Optional. What evict would return now. Changes nothing; count > 0. */
+    /* Optional. What evict would return now. Changes nothing; count > pinned. */
     uint32_t (*next_victim)(const struct kv_eviction *order);
+
+    /* Orders that pin have these three, others none. It is now_ns, never less than before: pins that end by then end. */
+    void (*clock)(struct kv_eviction *order, uint64_t now_ns);
+    /* When the first pin of an object inside ends, UINT64_MAX: none is pinned. */
+    uint64_t (*next_unpin)(const struct kv_eviction *order);
+    /* Of an object inside. */
+    bool (*is_pinned)(const struct kv_eviction *order, uint32_t object);
+    /* Orders with queue_requests. From now on so many of the first waiting requests will look for what the object, in use
+     * or inside, carries. After insert: 0. */
+    void (*expect)(struct kv_eviction *order, uint32_t object, uint32_t requests);
 
     /* Optional. Walks the order; NULL when it is sound, else what is wrong. O(objects). */
     const char *(*check)(const struct kv_eviction *order);
@@ -103,13 +118,17 @@ struct kv_eviction_ops {
 size_t kv_eviction_count(void);
 const struct kv_eviction_ops *kv_eviction_at(size_t i);
 const struct kv_eviction_ops *kv_eviction_find(const char *name); /* NULL when unknown */
-/* An order of `objects` objects; those of plug-ins under the checks below. NULL: out of memory. */
-struct kv_eviction *kv_eviction_create(const struct kv_eviction_ops *ops, uint32_t objects);
+/* An order of `objects` objects; those of plug-ins under the checks below. values: NULL, the defaults of its options.
+ * NULL: out of memory. */
+struct kv_eviction *kv_eviction_create(const struct kv_eviction_ops *ops, uint32_t objects, const struct kv_value *values);
 
 /* "lru|2q|...": orders that need no knowledge of the future, as choices of an option; and the order of a choice, NULL for the first,
  * which a free queue makes by itself. */
 extern char kv_eviction_choices[];
 const struct kv_eviction_ops *kv_eviction_choice(uint64_t index);
+
+/* The order that a policy's parsed options choose; NULL: none of them chooses one. */
+const struct kv_eviction_ops *kv_eviction_of(const struct kv_option *const *options, const struct kv_value *values);
 
 /* Adds a plug-in's order, whose table and name are sound and new, before threads start. False when there is no room. */
 #define KV_EVICTION_ADDED_MAX 32
@@ -121,7 +140,8 @@ bool kv_eviction_add(const struct kv_eviction_ops *ops);
 typedef void (*kv_eviction_handler)(void *context, uint64_t call_number, const char *call, const char *order_name,
                                     const char *what);
 struct kv_eviction *kv_eviction_check_create(const struct kv_eviction_ops *ops, uint32_t objects,
-                                             kv_eviction_handler handler, void *context);
+                                             const struct kv_value *values, kv_eviction_handler handler,
+                                             void *context);
 
 #ifdef __cplusplus
 }

@@ -58,6 +58,14 @@ const struct kv_eviction_ops *kv_eviction_choice(uint64_t index)
     return NULL;
 }
 
+const struct kv_eviction_ops *kv_eviction_of(const struct kv_option *const *options, const struct kv_value *values)
+{
+    for (size_t i = 0; options != NULL && options[i] != NULL; i++)
+        if (options[i]->choices == kv_eviction_choices)
+            return values[i].count == 0 ? kv_eviction_find("lru") : kv_eviction_choice(values[i].count);
+    return NULL;
+}
+
 bool kv_eviction_add(const struct kv_eviction_ops *ops)
 {
     if (added_count == KV_EVICTION_ADDED_MAX || !add_choice(ops))
@@ -66,12 +74,17 @@ bool kv_eviction_add(const struct kv_eviction_ops *ops)
     return true;
 }
 
-struct kv_eviction *kv_eviction_create(const struct kv_eviction_ops *ops, uint32_t objects)
+struct kv_eviction *kv_eviction_create(const struct kv_eviction_ops *ops, uint32_t objects, const struct kv_value *values)
 {
+    struct kv_value defaults[KV_OPTIONS_MAX];
+    char why[200];
+    if (values == NULL && !kv_options_parse(ops->options, NULL, defaults, why, sizeof why))
+        return NULL; /* plug-ins were asked when they were loaded, and the tests know the others */
+    values = values != NULL ? values : defaults;
     for (size_t i = 0; i < added_count; i++)
         if (added[i] == ops)
-            return kv_eviction_check_create(ops, objects, NULL, NULL);
-    return ops->create(objects);
+            return kv_eviction_check_create(ops, objects, values, NULL, NULL);
+    return ops->create(objects, values);
 }
 
 const struct kv_eviction_ops *kv_eviction_at(size_t i)

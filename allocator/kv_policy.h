@@ -2,7 +2,7 @@
  *
  * A policy manages the KV pool of one device: it hands units (blocks, slots or pages) to sequences,
  * takes them back, and reports physical facts. It knows slots, blocks, bytes, sequences and content
- * keys; it never knows time, traces or files. What a refusal or an unused byte *means* is decided
+ * keys; it knows no traces or files, and time only where cached content is pinned for a while. What a refusal or an unused byte *means* is decided
  * outside (sim/accounting.h, sim/refusals.h), in one place for all policies.
  *
  * Words: a *token slot* is room for the keys and values of one token. A *unit* is what the policy
@@ -23,11 +23,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "allocator/kv_option.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define KV_ABI_VERSION 1u
+#define KV_ABI_VERSION 2u
 
 /* A sequence, an index below kv_geometry.max_seqs. The caller chooses free indices, lowest first. */
 typedef struct {
@@ -61,21 +63,6 @@ struct kv_geometry {
     enum kv_rules rules;
 };
 
-/* One option of a policy. Shared options (say `reserve`) are one object that several tables point
- * to, so that name, default and help exist once. */
-struct kv_option {
-    const char *name;         /* as on the command line, without dashes */
-    const char *choices;      /* "max|pow2|...": the value is one of these; NULL: a count */
-    const char *default_text; /* in the same spelling as a user's value */
-    uint64_t count_min, count_max; /* range when choices == NULL */
-    const char *help;         /* one line */
-};
-
-/* The parsed value of ops->options[i] at the same index i. */
-struct kv_value {
-    uint64_t count; /* a count, or the index of the chosen word in choices */
-};
-
 /* Told of things that happen inside a call, for logs and step lines. Every member may be NULL. */
 struct kv_observer {
     void *context;
@@ -83,6 +70,9 @@ struct kv_observer {
     void (*evicted)(void *context, kv_block block, uint64_t key);
     /* Copy-on-write: the content of `from` was copied to `to`. */
     void (*copied)(void *context, kv_block from, kv_block to);
+    /* A question, of policies with queue_requests: how many of the waiting requests will look for the key, which a
+     * block now carries. NULL: none. */
+    uint32_t (*expected)(void *context, uint64_t key);
 };
 
 /* A request as a policy may see it. */
@@ -197,6 +187,8 @@ struct kv_policy {
     bool clairvoyant;       /* flag or option value (reserve pow2, oracle, ...) makes it so */
     bool keys_may_wait;     /* KV_CACHES: until a block is looked for or released, all is the same whether it has got its key
                                or will get it later; no order of eviction is told of keys when they are given */
+    bool keeps_time;        /* pins end with time: clock and next_unpin are there, and count */
+    uint64_t queue_requests; /* of so many waiting requests, the first ones, it wants to be told the keys: expect is there */
 };
 
 /* Required unless marked optional. Callers use the kv_* functions below. */
@@ -209,7 +201,8 @@ struct kv_policy_ops {
     const char *description; /* what it does step by step, costs, what it shows; a paragraph, or NULL */
     const struct kv_option *const *options; /* NULL-terminated; may be NULL */
 
-    /* Makes a policy. values[] is parallel to options. On failure returns NULL and writes one line
+    /* Makes a policy. values[] is parallel to options; where one of these chooses an eviction order (its choices are
+     * kv_eviction_choices), the values of that order's own options follow behind all of them. On failure returns NULL and writes one line
      * (what was found, what was expected) to why[0..why_bytes). observer may be NULL; it is copied. */
     struct kv_policy *(*create)(const struct kv_geometry *geometry, const struct kv_value *values,
                                 const struct kv_observer *observer, char *why, size_t why_bytes);
@@ -260,6 +253,13 @@ struct kv_policy_ops {
      * the first contradiction (static or policy-owned storage). O(pool). */
     const char *(*check)(const struct kv_policy *policy);
 
+    /* Optional (keeps_time). It is now_ns, never less than before: pins that end by then end. Returns whether one did. */
+    bool (*clock)(struct kv_policy *policy, uint64_t now_ns);
+    /* Optional (keeps_time). When the first pin of content that nobody holds ends, > the last clock; UINT64_MAX: there is none. */
+    uint64_t (*next_unpin)(const struct kv_policy *policy);
+    /* Optional (queue_requests). From now on that many of the waiting requests will look for this key. */
+    void (*expect)(struct kv_policy *policy, uint64_t key, uint32_t requests);
+
     /* Optional, for pictures (KV_CACHES). Whether the block carries a key now; which, if key is not NULL. O(1). */
     bool (*keyed)(const struct kv_policy *policy, kv_block block, uint64_t *key);
     /* Optional, for pictures (KV_CONTIGUOUS). */
@@ -299,11 +299,11 @@ const struct kv_policy_ops *kv_registry_find(const char *name); /* NULL when unk
 bool kv_registry_add(const struct kv_policy_ops *ops);
 bool kv_registry_is_added(const struct kv_policy_ops *ops);
 
-/* Reads the texts of a policy's options into values[]. texts[i] is parallel to ops->options; NULL means
- * the default. Returns false and writes one line to why on a bad value. */
-bool kv_options_parse(const struct kv_policy_ops *ops, const char *const *texts,
-                      struct kv_value *values, char *why, size_t why_bytes);
-#define KV_OPTIONS_MAX 16
+/* Reads the texts of a policy's options into values[KV_OPTIONS_MAX], and behind them the defaults of the chosen eviction
+ * order's. texts[i] is parallel to ops->options; NULL means the default. Returns false and writes one line to why on a bad
+ * value. */
+bool kv_policy_values(const struct kv_policy_ops *ops, const char *const *texts, struct kv_value *values, char *why,
+                      size_t why_bytes);
 
 /* Smallest count with count * block_tokens >= tokens. */
 static inline uint64_t kv_blocks_for_tokens(uint64_t tokens, uint32_t block_tokens)

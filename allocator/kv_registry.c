@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "allocator/eviction.h"
 #include "allocator/kv_policy.h"
 
 /* One line X(file_name) for each allocator/policies/file_name.c, in file-name order. */
@@ -56,65 +57,15 @@ const struct kv_policy_ops *kv_registry_find(const char *name)
     return NULL;
 }
 
-/* The index of text among the words of "a|b|c"; false when it is none of them. */
-static bool choice_index(const char *choices, const char *text, uint64_t *index)
+bool kv_policy_values(const struct kv_policy_ops *ops, const char *const *texts, struct kv_value *values, char *why,
+                      size_t why_bytes)
 {
-    size_t text_chars = strlen(text);
-    *index = 0;
-    for (const char *word = choices;; (*index)++) {
-        size_t chars = strcspn(word, "|");
-        if (chars == text_chars && memcmp(word, text, chars) == 0)
-            return true;
-        if (word[chars] == '\0')
-            return false;
-        word += chars + 1;
-    }
-}
-
-/* Decimal digits only; no sign, no blank, no overflow. */
-static bool parse_count(const char *text, uint64_t *count)
-{
-    *count = 0;
-    if (*text == '\0')
+    size_t own = kv_options_count(ops->options);
+    if (!kv_options_parse(ops->options, texts, values, why, why_bytes))
         return false;
-    for (; *text != '\0'; text++) {
-        if (*text < '0' || *text > '9')
-            return false;
-        uint64_t digit = (uint64_t)(*text - '0');
-        if (*count > (UINT64_MAX - digit) / 10)
-            return false;
-        *count = *count * 10 + digit;
-    }
-    return true;
-}
-
-static bool parse_option(const struct kv_option *option, const char *text, struct kv_value *value,
-                         char *why, size_t why_bytes)
-{
-    if (option->choices != NULL) {
-        if (choice_index(option->choices, text, &value->count))
-            return true;
-        snprintf(why, why_bytes, "%s: found '%s', expected one of %s", option->name, text,
-                 option->choices);
-        return false;
-    }
-    if (parse_count(text, &value->count) && value->count >= option->count_min &&
-        value->count <= option->count_max)
+    const struct kv_eviction_ops *order = kv_eviction_of(ops->options, values);
+    if (order == NULL)
         return true;
-    snprintf(why, why_bytes, "%s: found '%s', expected a count from %llu to %llu", option->name, text,
-             (unsigned long long)option->count_min, (unsigned long long)option->count_max);
-    return false;
-}
-
-bool kv_options_parse(const struct kv_policy_ops *ops, const char *const *texts,
-                      struct kv_value *values, char *why, size_t why_bytes)
-{
-    for (size_t i = 0; ops->options != NULL && ops->options[i] != NULL; i++) {
-        assert(i < KV_OPTIONS_MAX);
-        const struct kv_option *option = ops->options[i];
-        const char *text = texts != NULL && texts[i] != NULL ? texts[i] : option->default_text;
-        if (!parse_option(option, text, &values[i], why, why_bytes))
-            return false;
-    }
-    return true;
+    assert(own + kv_options_count(order->options) <= KV_OPTIONS_MAX);
+    return kv_options_parse(order->options, NULL, values + own, why, why_bytes);
 }

@@ -39,7 +39,7 @@ static bool make_pool(struct paged *p, const struct kv_geometry *geometry,
     } else {
         made = block_queue_init(&p->queue, usable, geometry->rules == KV_RULES_2026_08, observer);
         if (made && config->evict != NULL)
-            made = block_queue_use_order(&p->queue, config->evict);
+            made = block_queue_use_order(&p->queue, config->evict, config->evict_values);
         p->hit_blocks = vm_area_map(p->table.row_blocks_max, sizeof *p->hit_blocks);
         made = made && p->hit_blocks != NULL;
     }

@@ -17,6 +17,7 @@ struct paged_config {
     bool caches;
     bool null_block; /* one block of the pool is set aside and never handed out */
     const struct kv_eviction_ops *evict; /* order of cached blocks; NULL: the free queue */
+    const struct kv_value *evict_values; /* of its options */
 };
 
 struct paged {

@@ -42,7 +42,7 @@ static bool write_stream(FILE *out, enum id_format format)
 
 static double timed_study(const char *path, enum id_format format)
 {
-    const struct kv_eviction_ops *orders[] = {kv_eviction_find("lru")};
+    struct cache_order orders[] = {{.ops = kv_eviction_find("lru")}};
     uint64_t capacities[] = {CAPACITY};
     struct cache_study study = {.capacities = capacities, .capacity_count = 1, .orders = orders, .order_count = 1,
                                 .stream = true};

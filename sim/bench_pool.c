@@ -18,7 +18,7 @@ static struct kv_policy *make(const char *name, uint64_t blocks, uint32_t seqs)
     const char *texts[KV_OPTIONS_MAX] = {NULL};
     struct kv_value values[KV_OPTIONS_MAX];
     char why[200];
-    if (!kv_options_parse(ops, texts, values, why, sizeof why)) return NULL;
+    if (!kv_policy_values(ops, texts, values, why, sizeof why)) return NULL;
     return ops->create(&geometry, values, NULL, why, sizeof why);
 }
 

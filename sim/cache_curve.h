@@ -26,6 +26,7 @@ struct curve_config {
     bool stream;        /* the textbook rule; release and blocks do not matter */
     double sample_rate; /* (0, 1]; below 0: 1 for traces that are short enough, else what gives about
                            4 million references */
+    const struct kv_value *evict_values; /* of the order's options; NULL: the defaults */
 };
 
 enum curve_method { CURVE_EXACT, CURVE_SIMULATED, CURVE_SHARDS, CURVE_MINI };

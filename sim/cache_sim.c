@@ -97,12 +97,12 @@ void cache_run_infinite(const struct cache_trace *trace, struct cache_infinite *
 
 /* --- one cache --------------------------------------------------------------------------------- */
 
-int block_cache_init(struct block_cache *cache, const struct kv_eviction_ops *ops, uint32_t places,
-                     struct err *err)
+int block_cache_init(struct block_cache *cache, const struct kv_eviction_ops *ops, const struct kv_value *values,
+                     uint32_t places, struct err *err)
 {
     assert(places > 0 && places < IN_USE);
     *cache = (struct block_cache){.places = places, .free_place = PLACE_NONE};
-    cache->order = kv_eviction_create(ops, places);
+    cache->order = kv_eviction_create(ops, places, values);
     cache->number_of = malloc((size_t)places * sizeof *cache->number_of);
     if (cache->order == NULL || cache->number_of == NULL) {
         block_cache_release(cache);
@@ -290,7 +290,7 @@ static int init_for_trace(struct block_cache *cache, const struct cache_trace *t
                           const struct cache_config *config, struct err *err)
 {
     assert(config->capacity_blocks > 0);
-    if (block_cache_init(cache, config->evict, places_for(trace, config->capacity_blocks), err) != 0)
+    if (block_cache_init(cache, config->evict, config->evict_values, places_for(trace, config->capacity_blocks), err) != 0)
         return -1;
     if (block_cache_reserve(cache, trace->unique_blocks, err) == 0)
         return 0;

@@ -59,6 +59,7 @@ struct cache_config {
     uint64_t capacity_blocks; /* > 0; CACHE_INFINITE: nothing is ever evicted */
     enum cache_release release;
     enum cache_blocks blocks;
+    const struct kv_value *evict_values; /* of the order's options; NULL: the defaults */
 };
 
 /* A clairvoyant order (opt) is told the future of the trace, at 4 bytes a reference more. All cached blocks of a
@@ -92,8 +93,8 @@ struct block_cache {
 };
 
 /* 0, or -1 with err; then *cache is released. places > 0. */
-int block_cache_init(struct block_cache *cache, const struct kv_eviction_ops *ops, uint32_t places,
-                     struct err *err);
+int block_cache_init(struct block_cache *cache, const struct kv_eviction_ops *ops, const struct kv_value *values,
+                     uint32_t places, struct err *err);
 void block_cache_release(struct block_cache *cache); /* a zeroed struct is fine */
 /* Room for the numbers below `numbers`. */
 int block_cache_reserve(struct block_cache *cache, uint64_t numbers, struct err *err);

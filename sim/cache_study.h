@@ -7,11 +7,17 @@
 #include "sim/cache_sim.h"
 #include "sim/id_file.h"
 
+/* An eviction order and the values of its options. */
+struct cache_order {
+    const struct kv_eviction_ops *ops;
+    struct kv_value values[KV_OPTIONS_MAX];
+};
+
 /* The product of these lists. */
 struct cache_study {
     uint64_t *capacities; /* CACHE_INFINITE for inf */
     size_t capacity_count;
-    const struct kv_eviction_ops **orders;
+    struct cache_order *orders;
     size_t order_count;
     enum cache_release releases[2];
     size_t release_count;

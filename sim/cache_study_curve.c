@@ -144,8 +144,8 @@ static int all_curves(struct curves *curves, struct err *err)
     for (size_t i = 0; i < study->order_count; i++)
         for (size_t r = 0; r < (study->stream ? 1 : study->release_count); r++)
             for (size_t b = 0; b < (study->stream ? 1 : study->blocks_count); b++) {
-                struct curve_config config = {study->orders[i], study->releases[r], study->blocks[b], study->stream,
-                                              study->sample_rate};
+                struct curve_config config = {study->orders[i].ops, study->releases[r], study->blocks[b], study->stream,
+                                              study->sample_rate, study->orders[i].values};
 
                 if (one_curve(curves, &config, err) != 0)
                     return -1;

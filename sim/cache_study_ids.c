@@ -45,7 +45,8 @@ static int id_study_init(struct id_study *ids, const struct cache_study *study, 
         return err_set(err, ERR_FAILED, "out of memory");
     for (size_t i = 0; i < cache_count(study); i++)
         if (!is_infinite(study, i) &&
-            block_cache_init(&ids->caches[i], study->orders[i / study->capacity_count],
+            block_cache_init(&ids->caches[i], study->orders[i / study->capacity_count].ops,
+                             study->orders[i / study->capacity_count].values,
                              (uint32_t)study->capacities[i % study->capacity_count], err) != 0)
             return -1;
     return 0;
@@ -105,7 +106,7 @@ static void id_study_finish(struct id_study *ids, const struct cache_study *stud
 
 static struct cache_config id_config(const struct cache_study *study, size_t i)
 {
-    return (struct cache_config){.evict = study->orders[i / study->capacity_count],
+    return (struct cache_config){.evict = study->orders[i / study->capacity_count].ops,
                                  .capacity_blocks = study->capacities[i % study->capacity_count]};
 }
 

@@ -7,17 +7,17 @@
 #include "sim/result.h"
 
 static int study_prefix(const struct cache_study *study, const struct cache_trace *trace,
-                        const struct kv_eviction_ops *order, struct err *err)
+                        const struct cache_order *order, struct err *err)
 {
     const char *separator = "  ";
 
     if (study->json)
-        printf(" ,\"prefix_%s\": [\n", order->name);
+        printf(" ,\"prefix_%s\": [\n", order->ops->name);
     for (size_t c = 0; c < study->capacity_count; c++)
         for (size_t r = 0; r < study->release_count; r++)
             for (size_t b = 0; b < study->blocks_count; b++) {
-                struct cache_config config = {order, study->capacities[c], study->releases[r],
-                                              study->blocks[b]};
+                struct cache_config config = {order->ops, study->capacities[c], study->releases[r],
+                                              study->blocks[b], order->values};
                 struct cache_prefix result;
 
                 if (config.capacity_blocks == CACHE_INFINITE)
@@ -39,14 +39,14 @@ static int study_prefix(const struct cache_study *study, const struct cache_trac
 }
 
 static int study_stream(const struct cache_study *study, const struct cache_trace *trace,
-                        const struct kv_eviction_ops *order, struct err *err)
+                        const struct cache_order *order, struct err *err)
 {
     const char *separator = "  ";
 
     if (study->json)
-        printf(" ,\"block_stream_%s\": [\n", order->name);
+        printf(" ,\"block_stream_%s\": [\n", order->ops->name);
     for (size_t c = 0; c < study->capacity_count; c++) {
-        struct cache_config config = {.evict = order, .capacity_blocks = study->capacities[c]};
+        struct cache_config config = {.evict = order->ops, .capacity_blocks = study->capacities[c], .evict_values = order->values};
         struct cache_stream result;
 
         if (config.capacity_blocks == CACHE_INFINITE && !study->stream)
@@ -85,11 +85,11 @@ static int study_json(const struct cache_study *study, const struct cache_trace 
         if (cache_json_infinite(stdout, &infinite, err) != 0)
             return -1;
         for (size_t i = 0; i < study->order_count; i++)
-            if (study_prefix(study, trace, study->orders[i], err) != 0)
+            if (study_prefix(study, trace, &study->orders[i], err) != 0)
                 return -1;
     }
     for (size_t i = 0; i < study->order_count; i++)
-        if (study_stream(study, trace, study->orders[i], err) != 0)
+        if (study_stream(study, trace, &study->orders[i], err) != 0)
             return -1;
     printf("}\n");
     return 0;
@@ -111,7 +111,7 @@ static int study_table(const struct cache_study *study, const struct cache_trace
     else
         cache_table_prefix_head();
     for (size_t i = 0; i < study->order_count; i++)
-        if ((study->stream ? study_stream : study_prefix)(study, trace, study->orders[i], err) != 0)
+        if ((study->stream ? study_stream : study_prefix)(study, trace, &study->orders[i], err) != 0)
             return -1;
     for (size_t c = 0; c < study->capacity_count && !study->stream; c++)
         if (study->capacities[c] == CACHE_INFINITE) {

@@ -56,7 +56,8 @@ static int parse_words(const char *option, const struct opt_list *list, const ch
     return 0;
 }
 
-static int study_parse(struct cache_study *study, const struct options *options, struct err *err)
+static int study_parse(struct cache_study *study, const struct optset *set, const struct options *options,
+                       struct err *err)
 {
     static const char *const release_words[2] = {"leaf-first", "root-first"};
     static const char *const block_words[2] = {"all", "full"};
@@ -72,9 +73,13 @@ static int study_parse(struct cache_study *study, const struct options *options,
         if (parse_capacity(options->capacity.items[i], &study->capacities[study->capacity_count++],
                            err) != 0)
             return -1;
-    for (size_t i = 0; i < options->evict.count; i++)
-        if (parse_order(options->evict.items[i], &study->orders[study->order_count++], err) != 0)
+    for (size_t i = 0; i < options->evict.count; i++) {
+        struct cache_order *order = &study->orders[study->order_count++];
+
+        if (parse_order(options->evict.items[i], &order->ops, err) != 0 ||
+            options_order_values(set, order->ops, order->values, err) != 0)
             return -1;
+    }
     if (parse_words("release-order", &options->release_order, release_words, releases,
                     &study->release_count, err) != 0 ||
         parse_words("blocks", &options->cache_blocks, block_words, blocks, &study->blocks_count,
@@ -132,9 +137,9 @@ static int run_ids(const struct cache_study *study, const struct options *option
     if (study->curve || study->plot != NULL)
         return cache_study_curve_ids(study, options->ids, format, err);
     for (size_t i = 0; i < study->order_count; i++)
-        if ((study->orders[i]->flags & KV_EVICTION_CLAIRVOYANT) != 0)
+        if ((study->orders[i].ops->flags & KV_EVICTION_CLAIRVOYANT) != 0)
             return err_set(err, ERR_USAGE, "--evict: found '%s', which reads ahead, expected a trace instead of --ids",
-                           study->orders[i]->name);
+                           study->orders[i].ops->name);
     return cache_study_ids(study, options->ids, format, err);
 }
 
@@ -148,7 +153,7 @@ static int cache_run(const struct optset *set, int argc, char **argv, struct err
     (void)argv;
     if (options_resolve(set, &options, err) != 0)
         return -1;
-    status = study_parse(&study, &options, err);
+    status = study_parse(&study, set, &options, err);
     if (status == 0 && study.plot != NULL)
         status = plots_check(study.plot, err);
     if (status == 0)

@@ -36,11 +36,11 @@ static void range_text(const struct kv_option *option, char *out, size_t out_byt
         snprintf(out, out_bytes, "%" PRIu64 " to %" PRIu64, option->count_min, option->count_max);
 }
 
-static void print_options(const struct kv_policy_ops *ops)
+static void print_options(const struct kv_option *const *options)
 {
     char range[256], text[1024];
-    for (size_t i = 0; ops->options && ops->options[i]; i++) {
-        const struct kv_option *option = ops->options[i];
+    for (size_t i = 0; options && options[i]; i++) {
+        const struct kv_option *option = options[i];
         range_text(option, range, sizeof range);
         snprintf(text, sizeof text, "%s: %s [%s]", option->help, range, option->default_text);
         int column = printf("%*s--%-*s ", INDENT, "", HELP_COLUMN - INDENT - 3, option->name);
@@ -73,6 +73,7 @@ static void print_eviction_orders(void)
         print_line("", order->summary);
         print_line("source: ", order->source);
         print_eviction_flags(order);
+        print_options(order->options);
     }
 }
 
@@ -101,7 +102,7 @@ static void print_list(void)
         }
         if (*separator == ',') printf(")\n");
         print_line("source: ", ops->source);
-        print_options(ops);
+        print_options(ops->options);
     }
     print_eviction_orders();
     print_schedulers();
@@ -127,7 +128,7 @@ static void policy_page(const struct kv_policy_ops *ops)
     if (ops->trim) printf("  %-13s%s\n", "trims", "gives blocks before a sliding window back");
     if (kv_registry_is_added(ops)) printf("  %-13s%s\n", "plug-in", "every call is checked");
     if (ops->options && ops->options[0]) printf("\nOptions, defaults in brackets\n");
-    print_options(ops);
+    print_options(ops->options);
     printf("\nTry: pagesim run --policy %s --trace preset:azure-conv\n", ops->name);
 }
 
@@ -137,6 +138,8 @@ static void eviction_page(const struct kv_eviction_ops *order)
     printf("\n");
     print_eviction_flags(order);
     if (order->flags & KV_EVICTION_STACK) printf("    a larger cache holds what a smaller one holds: curves from one pass\n");
+    if (order->options && order->options[0]) printf("\nOptions, defaults in brackets\n");
+    print_options(order->options);
     printf("\nTry: pagesim cache --trace preset:mooncake-conversation --capacity 20000 --evict %s\n", order->name);
 }
 
@@ -184,13 +187,17 @@ static json_t *option_json(const struct kv_option *option)
     return object;
 }
 
+static json_t *options_json(const struct kv_option *const *options)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; options && options[i]; i++) json_array_append_new(array, option_json(options[i]));
+    return array;
+}
+
 static json_t *policy_json(const struct kv_policy_ops *ops)
 {
-    json_t *options = json_array();
-    for (size_t i = 0; ops->options && ops->options[i]; i++)
-        json_array_append_new(options, option_json(ops->options[i]));
     return json_pack("{s:s, s:s, s:s, s:s?, s:s, s:o, s:o}", "kind", "policy", "name", ops->name, "summary", ops->summary,
-                     "description", ops->description, "source", ops->source, "flags", flags_json(ops), "options", options);
+                     "description", ops->description, "source", ops->source, "flags", flags_json(ops), "options", options_json(ops->options));
 }
 
 static json_t *eviction_json(const struct kv_eviction_ops *order)
@@ -199,8 +206,9 @@ static json_t *eviction_json(const struct kv_eviction_ops *order)
     if (order->flags & KV_EVICTION_ORPHANS) json_array_append_new(flags, json_string("orphans"));
     if (order->flags & KV_EVICTION_STACK) json_array_append_new(flags, json_string("stack"));
     if (order->flags & KV_EVICTION_CLAIRVOYANT) json_array_append_new(flags, json_string("clairvoyant"));
-    return json_pack("{s:s, s:s, s:s, s:s?, s:s, s:o}", "kind", "eviction", "name", order->name, "summary", order->summary,
-                     "description", order->description, "source", order->source, "flags", flags);
+    return json_pack("{s:s, s:s, s:s, s:s?, s:s, s:o, s:o}", "kind", "eviction", "name", order->name, "summary", order->summary,
+                     "description", order->description, "source", order->source, "flags", flags, "options",
+                     options_json(order->options));
 }
 
 static json_t *scheduler_json(const struct scheduler *s)

@@ -51,16 +51,23 @@ bool command_option_takes_value(const struct option_spec *spec)
     return spec->kind != OPT_FLAG && spec->kind != OPT_BOOL;
 }
 
-/* "   (static, static-paged)": which policies have an option of policies. */
+static size_t append_owner(const struct option_spec *spec, const struct kv_option *const *options, const char *kind,
+                           const char *name, size_t n, char *out, size_t out_bytes)
+{
+    for (size_t i = 0; options && options[i] && n < out_bytes; i++)
+        if (strcmp(options[i]->name, spec->name) == 0)
+            n += (size_t)snprintf(out + n, out_bytes - n, "%s%s", n ? ", " : kind, name);
+    return n;
+}
+
+/* "policy static, static-paged", "order random": which policies or orders have an option. */
 static void append_owners(const struct option_spec *spec, char *out, size_t out_bytes)
 {
     size_t n = 0;
-    for (size_t p = 0; p < kv_registry_count(); p++) {
-        const struct kv_policy_ops *ops = kv_registry_at(p);
-        for (size_t i = 0; ops->options && ops->options[i] && n < out_bytes; i++)
-            if (strcmp(ops->options[i]->name, spec->name) == 0)
-                n += (size_t)snprintf(out + n, out_bytes - n, "%s%s", n ? ", " : "policy ", ops->name);
-    }
+    for (size_t p = 0; p < kv_registry_count(); p++)
+        n = append_owner(spec, kv_registry_at(p)->options, "policy ", kv_registry_at(p)->name, n, out, out_bytes);
+    for (size_t p = 0; p < kv_eviction_count(); p++)
+        n = append_owner(spec, kv_eviction_at(p)->options, "order ", kv_eviction_at(p)->name, n, out, out_bytes);
 }
 
 static void append(char *out, size_t out_bytes, const char *format, ...)

@@ -57,7 +57,7 @@ static bool table_has(const struct kv_option *option)
     return false;
 }
 
-static void table_add(const struct kv_option *option)
+static void table_add(const struct kv_option *option, bool of_order)
 {
     assert(table_count < sizeof table / sizeof table[0]);
     table[table_count++] = (struct option_spec){
@@ -68,22 +68,57 @@ static void table_add(const struct kv_option *option)
         .max = option->count_max,
         .choices = option->choices,
         .unit = option->choices ? "WORD" : "COUNT",
-        .commands = FOR_SIM,
+        .commands = of_order ? FOR_SIM | FOR_CACHE : FOR_SIM,
         .section = OPT_POLICY,
         .help = option->help,
         .policy_option = option,
+        .of_order = of_order,
     };
+}
+
+static void table_add_all(const struct kv_option *const *options, bool of_order)
+{
+    for (; options && *options; options++)
+        if (!table_has(*options)) table_add(*options, of_order);
 }
 
 static void table_build(void)
 {
     memcpy(table, BUILT_IN, sizeof BUILT_IN);
     table_count = BUILT_INS;
-    for (size_t p = 0; p < kv_registry_count(); p++) {
-        const struct kv_option *const *options = kv_registry_at(p)->options;
-        for (; options && *options; options++)
-            if (!table_has(*options)) table_add(*options);
-    }
+    for (size_t p = 0; p < kv_registry_count(); p++) table_add_all(kv_registry_at(p)->options, false);
+    for (size_t p = 0; p < kv_eviction_count(); p++) table_add_all(kv_eviction_at(p)->options, true);
+}
+
+bool option_is_built_in(const char *name)
+{
+    for (size_t i = 0; i < BUILT_INS; i++)
+        if (strcmp(BUILT_IN[i].name, name) == 0) return true;
+    return false;
+}
+
+static bool list_has(const struct kv_option *const *options, const char *name)
+{
+    for (; options && *options; options++)
+        if (strcmp((*options)->name, name) == 0) return true;
+    return false;
+}
+
+static bool chooses_order(const struct kv_policy_ops *ops)
+{
+    for (size_t i = 0; ops->options && ops->options[i]; i++)
+        if (ops->options[i]->choices == kv_eviction_choices) return true;
+    return false;
+}
+
+bool option_applies(const struct option_spec *spec, const struct kv_policy_ops *ops, const char *order)
+{
+    if (!spec->policy_option) return true;
+    if (!spec->of_order) return ops && list_has(ops->options, spec->name);
+    if (ops && !chooses_order(ops)) return false;
+    if (!order) return true;
+    const struct kv_eviction_ops *eviction = kv_eviction_find(order);
+    return eviction && list_has(eviction->options, spec->name);
 }
 
 size_t option_count(void)
@@ -354,23 +389,41 @@ static int field_resolve(const struct optset *set, const struct option_spec *spe
 
 /* Values go through kv_options_parse in their canonical spelling, so that a policy's table need not
  * know suffixes. */
+static int values_resolve(const struct optset *set, const char *kind, const char *name,
+                          const struct kv_option *const *list, struct kv_value *values, struct err *err)
+{
+    char canonical[KV_OPTIONS_MAX][64], why[256];
+    const char *texts[KV_OPTIONS_MAX] = {NULL};
+    for (size_t i = 0; i < kv_options_count(list); i++) {
+        const struct option_spec *spec = option_find(optset_command(set), list[i]->name);
+        assert(spec && i < KV_OPTIONS_MAX);
+        if (!optset_given(set, spec->name)) continue;
+        const char *text = optset_text(set, spec->name);
+        if (option_canonical(spec, text, canonical[i], sizeof canonical[i])) texts[i] = canonical[i];
+    }
+    if (kv_options_parse(list, texts, values, why, sizeof why)) return 0;
+    return err_set(err, ERR_USAGE, "--%s %s: %s", kind, name, why);
+}
+
+int options_order_values(const struct optset *set, const struct kv_eviction_ops *order, struct kv_value *values,
+                         struct err *err)
+{
+    return values_resolve(set, "evict", order->name, order->options, values, err);
+}
+
 static int policy_resolve(const struct optset *set, struct options *options, struct err *err)
 {
     const struct kv_policy_ops *ops = kv_registry_find(options->policy);
     assert(ops); /* optset_finish looked */
     options->policy_ops = ops;
-    char canonical[KV_OPTIONS_MAX][64], why[256];
-    const char *texts[KV_OPTIONS_MAX] = {NULL};
-    for (size_t i = 0; ops->options && ops->options[i]; i++) {
-        assert(i < KV_OPTIONS_MAX);
-        const struct option_spec *spec = option_find(optset_command(set), ops->options[i]->name);
-        assert(spec);
-        if (!optset_given(set, spec->name)) continue;
-        const char *text = optset_text(set, spec->name);
-        if (option_canonical(spec, text, canonical[i], sizeof canonical[i])) texts[i] = canonical[i];
-    }
-    if (kv_options_parse(ops, texts, options->policy_values, why, sizeof why)) return 0;
-    return err_set(err, ERR_USAGE, "--policy %s: %s", ops->name, why);
+    size_t own = kv_options_count(ops->options);
+    if (values_resolve(set, "policy", ops->name, ops->options, options->policy_values, err) != 0) return -1;
+    const struct kv_eviction_ops *order = kv_eviction_of(ops->options, options->policy_values);
+    if (!order) return 0;
+    if (own + kv_options_count(order->options) > KV_OPTIONS_MAX)
+        return err_set(err, ERR_USAGE, "--policy %s: more options than %d together with those of --evict %s", ops->name,
+                       KV_OPTIONS_MAX, order->name);
+    return options_order_values(set, order, options->policy_values + own, err);
 }
 
 int options_resolve(const struct optset *set, struct options *options, struct err *err)

@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "allocator/eviction.h"
 #include "allocator/kv_policy.h"
 #include "workloads/err.h"
 #include "workloads/wl_source.h"
@@ -157,7 +158,7 @@ struct options {
 #include "sim/options.def"
 #undef X
     /* The policy that --policy names, NULL for commands without one, and the values of its options, in the
-     * order of its own table. */
+     * order of its own table, then those of its eviction order. */
     const struct kv_policy_ops *policy_ops;
     struct kv_value policy_values[KV_OPTIONS_MAX];
 };
@@ -175,15 +176,21 @@ struct option_spec {
     enum option_section section;
     const char *help;
     size_t offset;                  /* of the field; unused when policy_option is set */
-    const struct kv_option *policy_option; /* options of policies; else NULL */
+    const struct kv_option *policy_option; /* options of policies and of eviction orders; else NULL */
+    bool of_order;                         /* of these: of eviction orders */
 };
 
-/* The whole table: options.def, then the policies' options in the order of the registry, each name once.
+/* The whole table: options.def, then the policies' options in the order of the registry, then those of eviction orders, each
+ * name once.
  * Built at the first call; call it once before threads start. */
 size_t option_count(void);
 const struct option_spec *option_at(size_t i);
 /* NULL when the command (one bit of enum option_commands) has no such option. */
 const struct option_spec *option_find(uint32_t command, const char *name);
+/* Whether it is one of options.def. */
+bool option_is_built_in(const char *name);
+/* Whether a policy with this eviction order takes the option. ops NULL: of commands without policies. order NULL: any. */
+bool option_applies(const struct option_spec *spec, const struct kv_policy_ops *ops, const char *order);
 /* The name nearest to `name` by edit distance among the command's options, or NULL if none is near. */
 const char *option_nearest(uint32_t command, const char *name);
 const char *option_section_title(enum option_section section);
@@ -202,6 +209,9 @@ struct optset;
  * the plan when a model or a device is described (plan_into_options). 0, or -1 with err. The set must hold single
  * values (optset_cell) and outlive *options. Without a trace `trace` is NULL: see options_need_trace. */
 int options_resolve(const struct optset *set, struct options *options, struct err *err);
+/* The values of an eviction order's options as the set has them, KV_OPTIONS_MAX of them at most. */
+int options_order_values(const struct optset *set, const struct kv_eviction_ops *order, struct kv_value *values,
+                         struct err *err);
 /* -1 with a usage error that says how to get a trace, when there is none. */
 int options_need_trace(const struct options *options, struct err *err);
 /* How the options say the trace is to be read. */

@@ -292,10 +292,21 @@ static int policies_check(const struct optset *set, struct err *err)
         optset_blame(set, spec, err);
         return -1;
     }
+    return 0;
+}
+
+/* Options of policies and orders that are not there. */
+static int owners_check(const struct optset *set, struct err *err)
+{
     for (size_t i = 0; i < option_count(); i++) {
-        spec = option_at(i);
+        const struct option_spec *spec = option_at(i);
         if (set->slots[i].count == 0 || optset_applies(set, spec)) continue;
-        err_set(err, ERR_USAGE, "policy %s has no such option", optset_text(set, "policy"));
+        const char *order = option_find(set->command, "evict") ? optset_text(set, "evict") : NULL;
+        bool has_orders = optset_applies(set, option_find(set->command, "evict"));
+        if (spec->of_order && order && has_orders)
+            err_set(err, ERR_USAGE, "eviction order %s has no such option", order);
+        else
+            err_set(err, ERR_USAGE, "policy %s has no such option", optset_text(set, "policy"));
         optset_blame(set, spec, err);
         return -1;
     }
@@ -314,7 +325,7 @@ int optset_finish(struct optset *set, struct err *err)
     const char *config = spec && spec->section == OPT_OUTPUT ? optset_text(set, "config") : NULL;
     if (config && optset_config(set, config, err) != 0) return -1;
     if (!pasted && optset_given(set, "command") && serving_command_read(set, NULL, err) != 0) return -1;
-    if (policies_check(set, err) != 0 || pool_check(set, err) != 0) return -1;
+    if (policies_check(set, err) != 0 || owners_check(set, err) != 0 || pool_check(set, err) != 0) return -1;
     uint64_t cells = optset_cells(set);
     if (cells > CELLS_MAX)
         return err_set(err, ERR_USAGE, "the lists make %" PRIu64 " cells, more than %" PRIu64, cells,
@@ -383,20 +394,25 @@ void optset_blame(const struct optset *set, const struct option_spec *spec, stru
         err_prefix(err, "--%s", spec->name);
 }
 
-static bool policy_has(const struct kv_policy_ops *ops, const struct option_spec *spec)
+static const struct opt_list NO_NAME = {1, (const char *const[]){NULL}};
+
+/* The values in force of an option, a NULL one where the command does not have it. */
+static struct opt_list names_of(const struct optset *set, const char *name)
 {
-    if (!spec->policy_option) return true;
-    for (size_t i = 0; ops && ops->options && ops->options[i]; i++)
-        if (strcmp(ops->options[i]->name, spec->name) == 0) return true;
-    return false;
+    const struct option_spec *spec = option_find(set->command, name);
+    struct opt_list names = spec ? optset_values(set, spec) : NO_NAME;
+    return names.count > 0 ? names : NO_NAME;
 }
 
 bool optset_applies(const struct optset *set, const struct option_spec *spec)
 {
     if (!spec->policy_option) return true;
-    struct opt_list names = optset_values(set, option_find(set->command, "policy"));
-    for (size_t i = 0; i < names.count; i++)
-        if (policy_has(kv_registry_find(names.items[i]), spec)) return true;
+    struct opt_list policies = names_of(set, "policy"), orders = names_of(set, "evict");
+    for (size_t i = 0; i < policies.count; i++) {
+        const struct kv_policy_ops *ops = policies.items[i] ? kv_registry_find(policies.items[i]) : NULL;
+        for (size_t k = 0; k < orders.count; k++)
+            if (option_applies(spec, ops, orders.items[k])) return true;
+    }
     return false;
 }
 
@@ -428,7 +444,7 @@ static size_t axis_length(const struct optset *set, size_t i, const struct kv_po
 {
     const struct option_spec *spec = option_at(i);
     bool axis = set->slots[i].count > 1 && spec->kind != OPT_LIST && !is_outer_axis(spec);
-    return axis && policy_has(ops, spec) ? set->slots[i].count : 1;
+    return axis && option_applies(spec, ops, NULL) ? set->slots[i].count : 1;
 }
 
 static uint64_t saturating_product(uint64_t a, uint64_t b)
@@ -494,11 +510,14 @@ static int cell_fill(struct optset *cell, const struct optset *set, size_t trace
         size_t length = axis_length(set, i, ops);
         size_t which = (size_t)(k % length);
         k /= length;
-        if (set->slots[i].count == 0 || !policy_has(ops, spec)) continue;
+        if (set->slots[i].count == 0 || !option_applies(spec, ops, NULL)) continue;
         if (strcmp(spec->name, "trace") == 0) which = trace;
         if (strcmp(spec->name, "policy") == 0) which = policy;
         if (cell_copy(cell, set, i, which) != 0) return -1;
     }
+    /* Another cell's eviction order has them. */
+    for (size_t i = 0; i < option_count(); i++)
+        if (option_at(i)->of_order && !optset_applies(cell, option_at(i))) slot_clear(&cell->slots[i]);
     return 0;
 }
 

@@ -12,6 +12,7 @@ struct change {
     const struct setting *settings;
     size_t count;
     const struct kv_policy_ops *ops; /* the new policy; NULL: an unknown one, which is reported at the end */
+    const char *order;               /* the new eviction order; NULL: none */
     bool pool;                       /* a setting sizes the pool */
 };
 
@@ -22,13 +23,6 @@ static const char *setting_of(const struct change *c, const char *option)
     return NULL;
 }
 
-static bool has_option(const struct kv_policy_ops *ops, const struct kv_option *option)
-{
-    for (size_t i = 0; ops && ops->options && ops->options[i]; i++)
-        if (ops->options[i] == option || strcmp(ops->options[i]->name, option->name) == 0) return true;
-    return false;
-}
-
 /* Whether the new set takes the old one's value. A serving command has been read into its options already: it is named again
  * at the end, where nobody reads it. */
 static bool is_kept(void *context, const struct option_spec *spec)
@@ -36,7 +30,7 @@ static bool is_kept(void *context, const struct option_spec *spec)
     const struct change *c = context;
     if (spec->section == OPT_OUTPUT || strcmp(spec->name, "command") == 0) return false;
     if (setting_of(c, spec->name) || (c->pool && optset_is_pool(spec->name))) return false;
-    return !spec->policy_option || has_option(c->ops, spec->policy_option);
+    return !spec->policy_option || (c->ops && option_applies(spec, c->ops, c->order));
 }
 
 static int put_settings(const struct change *c, struct optset *to, struct err *err)
@@ -58,6 +52,10 @@ struct optset *optset_change(const struct optset *set, const struct setting *set
     const char *policy = setting_of(&c, "policy");
     if (!policy) policy = optset_text(set, "policy");
     c.ops = policy ? kv_registry_find(policy) : NULL;
+    const struct option_spec *evict = option_find(optset_command(set), "evict");
+    c.order = setting_of(&c, "evict");
+    if (!c.order && evict && c.ops && optset_applies(set, evict)) c.order = optset_text(set, "evict");
+    if (!c.order) c.order = "lru";
     struct optset *to = optset_as(set, optset_command(set), is_kept, &c, err);
     if (!to) return NULL;
     int status = put_settings(&c, to, err);

@@ -8,6 +8,7 @@
 
 #include "allocator/plugin.h"
 #include "sim/engine_core.h"
+#include "sim/options.h"
 
 /* --- one plug-in ------------------------------------------------------------------------------- */
 
@@ -56,6 +57,23 @@ static const char *missing_policy_function(const struct kv_policy_ops *o)
     return o->summary && o->source ? NULL : "lacks summary or source";
 }
 
+/* Their names become options of commands, among which they must not hide others. */
+static int check_options(const char *path, const char *kind, const char *name, const struct kv_option *const *options, struct err *err)
+{
+    struct kv_value values[KV_OPTIONS_MAX];
+    char why[200], message[300];
+    if (kv_options_count(options) > KV_OPTIONS_MAX) return bad_name(path, kind, name, "has too many options", err);
+    for (size_t i = 0; options && options[i]; i++) {
+        const struct kv_option *o = options[i];
+        if (!is_name(o->name)) return bad_name(path, "option", o->name, NOT_A_NAME, err);
+        if (!o->default_text || !o->help) return bad_name(path, "option", o->name, "lacks default_text or help", err);
+        if (option_is_built_in(o->name)) return bad_name(path, "option", o->name, "exists: choose another name", err);
+    }
+    if (kv_options_parse(options, NULL, values, why, sizeof why)) return 0;
+    snprintf(message, sizeof message, "has a bad default: %s", why);
+    return bad_name(path, kind, name, message, err);
+}
+
 static int check_policies(const char *path, const struct pagesim_plugin *p, struct err *err)
 {
     for (size_t i = 0; p->policies && p->policies[i]; i++) {
@@ -64,6 +82,7 @@ static int check_policies(const char *path, const struct pagesim_plugin *p, stru
         if (ops->abi_version != KV_ABI_VERSION)
             return wrong_version(path, "policy ABI", ops->abi_version, KV_ABI_VERSION, err);
         if (missing_policy_function(ops)) return bad_name(path, "policy", ops->name, missing_policy_function(ops), err);
+        if (check_options(path, "policy", ops->name, ops->options, err) != 0) return -1;
         if (kv_registry_find(ops->name)) return bad_name(path, "policy", ops->name, "exists: choose another name", err);
     }
     return 0;
@@ -76,6 +95,9 @@ static int check_evictions(const char *path, const struct pagesim_plugin *p, str
         if (!is_name(ops->name)) return bad_name(path, "eviction order", ops->name, NOT_A_NAME, err);
         if (!ops->create || !ops->destroy || !ops->give || !ops->take || !ops->touch || !ops->evict || !ops->summary || !ops->source)
             return bad_name(path, "eviction order", ops->name, "lacks one of create, destroy, give, take, touch, evict, summary, source", err);
+        if ((ops->clock != NULL) != (ops->next_unpin != NULL) || (ops->clock != NULL) != (ops->is_pinned != NULL))
+            return bad_name(path, "eviction order", ops->name, "has some of clock, next_unpin, is_pinned, but not all", err);
+        if (check_options(path, "eviction order", ops->name, ops->options, err) != 0) return -1;
         if (kv_eviction_find(ops->name)) return bad_name(path, "eviction order", ops->name, "exists: choose another name", err);
     }
     return 0;

@@ -68,7 +68,7 @@ static void set_policy(struct engine_config *config, const char *policy, const c
     for (size_t i = 0; ops->options && ops->options[i]; i++) {
         texts[i] = option_text(options, ops->options[i]->name, storage[i], sizeof storage[i]);
     }
-    if (!kv_options_parse(ops, texts, config->policy_values, why, sizeof why)) fail_msg("%s", why);
+    if (!kv_policy_values(ops, texts, config->policy_values, why, sizeof why)) fail_msg("%s", why);
 }
 
 void engine_case_init(struct engine_case *c, const char *policy, const char *options, uint64_t pool_bytes)

@@ -40,7 +40,7 @@ static struct kv_policy *make_bare(const char *name, const struct kv_geometry *g
     struct kv_value values[KV_OPTIONS_MAX] = { { 0 } };
     for (size_t i = 0; ops->options != NULL && ops->options[i] != NULL; i++)
         texts[i] = option_text(options, ops->options[i]->name, storage[i], sizeof storage[i]);
-    if (!kv_options_parse(ops, texts, values, why, why_bytes))
+    if (!kv_policy_values(ops, texts, values, why, why_bytes))
         return NULL;
     return ops->create(geometry, values, observer, why, why_bytes);
 }

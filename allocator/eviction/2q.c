@@ -39,12 +39,13 @@ static void two_queue_destroy(struct kv_eviction *order)
     free(q);
 }
 
-static struct kv_eviction *two_queue_create(uint32_t objects)
+static struct kv_eviction *two_queue_create(uint32_t objects, const struct kv_value *values)
 {
     struct two_queue *q = calloc(1, sizeof *q);
     uint32_t out_keys = objects >= 2 ? objects / 2 : 1;
     bool made;
 
+    (void)values;
     if (q == NULL)
         return NULL;
     q->base.ops = &kv_eviction_2q_ops;

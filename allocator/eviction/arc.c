@@ -41,11 +41,12 @@ static void arc_destroy(struct kv_eviction *order)
     free(arc);
 }
 
-static struct kv_eviction *arc_create(uint32_t objects)
+static struct kv_eviction *arc_create(uint32_t objects, const struct kv_value *values)
 {
     struct arc *arc = calloc(1, sizeof *arc);
     bool made;
 
+    (void)values;
     if (arc == NULL)
         return NULL;
     arc->base.ops = &kv_eviction_arc_ops;

@@ -21,10 +21,11 @@ static void fifo_destroy(struct kv_eviction *order)
     free(order);
 }
 
-static struct kv_eviction *fifo_create(uint32_t objects)
+static struct kv_eviction *fifo_create(uint32_t objects, const struct kv_value *values)
 {
     struct fifo *fifo = calloc(1, sizeof *fifo);
 
+    (void)values;
     if (fifo == NULL)
         return NULL;
     fifo->base.ops = &kv_eviction_fifo_ops;

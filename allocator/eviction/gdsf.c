@@ -11,8 +11,9 @@ static uint64_t gdsf_rank(const struct counted_order *order, uint32_t object)
     return order->evicted + order->uses[object];
 }
 
-static struct kv_eviction *gdsf_create(uint32_t objects)
+static struct kv_eviction *gdsf_create(uint32_t objects, const struct kv_value *values)
 {
+    (void)values;
     return counted_create(&kv_eviction_gdsf_ops, objects, gdsf_rank);
 }
 

@@ -36,10 +36,11 @@ static void leaf_destroy(struct kv_eviction *order)
     free(lru);
 }
 
-static struct kv_eviction *leaf_create(uint32_t objects)
+static struct kv_eviction *leaf_create(uint32_t objects, const struct kv_value *values)
 {
     struct leaf_lru *lru = calloc(1, sizeof *lru);
 
+    (void)values;
     if (lru == NULL)
         return NULL;
     lru->base.ops = &kv_eviction_leaf_lru_ops;

@@ -11,8 +11,9 @@ static uint64_t length_aware_rank(const struct counted_order *order, uint32_t ob
     return (uint64_t)order->uses[object] << 32 | (UINT32_MAX - order->depths[object]);
 }
 
-static struct kv_eviction *length_aware_create(uint32_t objects)
+static struct kv_eviction *length_aware_create(uint32_t objects, const struct kv_value *values)
 {
+    (void)values;
     return counted_create(&kv_eviction_length_aware_ops, objects, length_aware_rank);
 }
 

@@ -9,8 +9,9 @@ static uint64_t lfu_rank(const struct counted_order *order, uint32_t object)
     return order->uses[object];
 }
 
-static struct kv_eviction *lfu_create(uint32_t objects)
+static struct kv_eviction *lfu_create(uint32_t objects, const struct kv_value *values)
 {
+    (void)values;
     return counted_create(&kv_eviction_lfu_ops, objects, lfu_rank);
 }
 

@@ -40,10 +40,11 @@ static void lru_destroy(struct kv_eviction *order)
     free(order);
 }
 
-static struct kv_eviction *lru_create(uint32_t objects)
+static struct kv_eviction *lru_create(uint32_t objects, const struct kv_value *values)
 {
     struct lru *lru = malloc(sizeof *lru);
 
+    (void)values;
     assert(objects > 0 && objects < UINT32_C(1) << 31);
     if (lru == NULL)
         return NULL;

@@ -29,10 +29,11 @@ static void opt_destroy(struct kv_eviction *order)
     free(opt);
 }
 
-static struct kv_eviction *opt_create(uint32_t objects)
+static struct kv_eviction *opt_create(uint32_t objects, const struct kv_value *values)
 {
     struct opt *opt = calloc(1, sizeof *opt);
 
+    (void)values;
     if (opt == NULL)
         return NULL;
     opt->base.ops = &kv_eviction_opt_ops;

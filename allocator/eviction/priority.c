@@ -30,10 +30,11 @@ static void priority_destroy(struct kv_eviction *order)
     free(urgency);
 }
 
-static struct kv_eviction *priority_create(uint32_t objects)
+static struct kv_eviction *priority_create(uint32_t objects, const struct kv_value *values)
 {
     struct urgency *urgency = calloc(1, sizeof *urgency);
 
+    (void)values;
     if (urgency == NULL)
         return NULL;
     urgency->base.ops = &kv_eviction_priority_ops;

@@ -1,4 +1,4 @@
-/* Any evictable block with equal chance, from a fixed seed, so that a run can be repeated. */
+/* Any evictable block with equal chance, from a given seed, so that a run can be repeated. */
 #include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -6,6 +6,14 @@
 #include "allocator/eviction.h"
 
 extern const struct kv_eviction_ops kv_eviction_random_ops;
+
+static const struct kv_option seed_option = {
+    .name = "random-seed",
+    .default_text = "1",
+    .count_max = UINT64_MAX,
+    .help = "start of the numbers that --evict random draws",
+};
+static const struct kv_option *const random_options[] = {&seed_option, NULL};
 
 struct any {
     struct kv_eviction base;
@@ -26,13 +34,13 @@ static void random_destroy(struct kv_eviction *order)
     free(any);
 }
 
-static struct kv_eviction *random_create(uint32_t objects)
+static struct kv_eviction *random_create(uint32_t objects, const struct kv_value *values)
 {
     struct any *any = calloc(1, sizeof *any);
 
     if (any == NULL)
         return NULL;
-    *any = (struct any){.base.ops = &kv_eviction_random_ops, .objects = objects, .state = 1};
+    *any = (struct any){.base.ops = &kv_eviction_random_ops, .objects = objects, .state = values[0].count};
     any->inside = malloc((size_t)objects * sizeof *any->inside);
     any->place_of = calloc(objects, sizeof *any->place_of);
     if (any->inside != NULL && any->place_of != NULL)
@@ -106,10 +114,11 @@ static const char *random_check(const struct kv_eviction *order)
 const struct kv_eviction_ops kv_eviction_random_ops = {
     .flags = KV_EVICTION_ORPHANS,
     .name = "random",
-    .summary = "any block with equal chance, from a fixed seed",
+    .summary = "any block with equal chance, from a seed",
     .source = "baseline",
-    .description = "Each block inside has the same chance, drawn from a fixed seed. What an order without information "
+    .description = "Each block inside has the same chance, drawn from --random-seed. What an order without information "
                    "achieves. O(1).",
+    .options = random_options,
     .create = random_create,
     .destroy = random_destroy,
     .give = random_give,

@@ -40,11 +40,12 @@ static void s3fifo_destroy(struct kv_eviction *order)
     free(s3);
 }
 
-static struct kv_eviction *s3fifo_create(uint32_t objects)
+static struct kv_eviction *s3fifo_create(uint32_t objects, const struct kv_value *values)
 {
     struct s3fifo *s3 = calloc(1, sizeof *s3);
     bool made;
 
+    (void)values;
     if (s3 == NULL)
         return NULL;
     s3->base.ops = &kv_eviction_s3fifo_ops;

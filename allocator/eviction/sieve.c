@@ -27,10 +27,11 @@ static void sieve_destroy(struct kv_eviction *order)
     free(sieve);
 }
 
-static struct kv_eviction *sieve_create(uint32_t objects)
+static struct kv_eviction *sieve_create(uint32_t objects, const struct kv_value *values)
 {
     struct sieve *sieve = calloc(1, sizeof *sieve);
 
+    (void)values;
     if (sieve == NULL)
         return NULL;
     sieve->base.ops = &kv_eviction_sieve_ops;

@@ -31,10 +31,11 @@ static void slru_destroy(struct kv_eviction *order)
     free(slru);
 }
 
-static struct kv_eviction *slru_create(uint32_t objects)
+static struct kv_eviction *slru_create(uint32_t objects, const struct kv_value *values)
 {
     struct slru *slru = calloc(1, sizeof *slru);
 
+    (void)values;
     if (slru == NULL)
         return NULL;
     slru->base.ops = &kv_eviction_slru_ops;

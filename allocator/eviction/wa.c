@@ -59,11 +59,12 @@ static void wa_destroy(struct kv_eviction *order)
     free(wa);
 }
 
-static struct kv_eviction *wa_create(uint32_t objects)
+static struct kv_eviction *wa_create(uint32_t objects, const struct kv_value *values)
 {
     struct wa *wa = calloc(1, sizeof *wa);
     bool made;
 
+    (void)values;
     if (wa == NULL)
         return NULL;
     wa->base.ops = &kv_eviction_wa_ops;

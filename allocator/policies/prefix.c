@@ -23,6 +23,7 @@ static struct kv_policy *prefix_create(const struct kv_geometry *geometry, const
         .caches = true,
         .null_block = true,
         .evict = kv_eviction_choice(values[0].count),
+        .evict_values = values + 1,
     };
     return paged_create(&kv_policy_prefix_ops, geometry, &config, observer, why, why_bytes);
 }

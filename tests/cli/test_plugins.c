@@ -118,7 +118,7 @@ static void loading__what_is_no_plug_in__one_clear_line(void **state)
     must(o, "echo 'int nothing;' > empty.c && ${CC:-cc} -shared -fPIC empty.c -o empty.so");
     refused(o, "$PAGESIM run --plugin ./empty.so trace.jsonl", 2, "./empty.so: found no symbol `pagesim_plugin`");
     must(o, BUILD "-DBROKEN=0 -DOLD_ABI \"$ROOT/tests/plugin_example/broken.c\" -o old.so");
-    refused(o, "$PAGESIM run --plugin ./old.so trace.jsonl", 2, "./old.so: found policy ABI version 99, expected 1");
+    refused(o, "$PAGESIM run --plugin ./old.so trace.jsonl", 2, "./old.so: found policy ABI version 99, expected 2");
     refused(o, "$PAGESIM run --policy bump trace.jsonl", 2, "bump");
 }
 

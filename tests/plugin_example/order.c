@@ -22,9 +22,10 @@ static void mru_destroy(struct kv_eviction *order)
     free(m);
 }
 
-static struct kv_eviction *mru_create(uint32_t objects)
+static struct kv_eviction *mru_create(uint32_t objects, const struct kv_value *values)
 {
     struct mru *m = calloc(1, sizeof *m);
+    (void)values;
     if (!m) return NULL;
     *m = (struct mru){.base.ops = &mru_ops, .objects = objects};
     m->next = calloc((size_t)objects + 1, sizeof *m->next);

@@ -80,7 +80,7 @@ static uint32_t step(struct owner *owner, uint32_t object)
 
 static void run_steps(const struct kv_eviction_ops *ops, bool oldest_first)
 {
-    struct owner owner = {.order = ops->create(OBJECTS)};
+    struct owner owner = {.order = kv_eviction_create(ops, OBJECTS, NULL)};
 
     assert_non_null(owner.order);
     for (int i = 0; i < 20000; i++) {

@@ -116,7 +116,7 @@ static size_t run(const struct kv_eviction_ops *ops, uint32_t objects, const str
     size_t i = 0;
 
     assert_true(reference_init(&pair.reference, ops->name, objects));
-    pair.order = ops->create(objects);
+    pair.order = kv_eviction_create(ops, objects, NULL);
     assert_non_null(pair.order);
     while (i < count && step_both(&pair, &steps[i]) && ops->check(pair.order) == NULL)
         i++;
@@ -182,7 +182,7 @@ static void order__random_stream__as_the_reference(void **fixture)
     uint32_t used = 0;
 
     assert_true(reference_init(&pair.reference, ops->name, objects));
-    pair.order = ops->create(objects);
+    pair.order = kv_eviction_create(ops, objects, NULL);
     memset(place_of, 0xff, sizeof place_of);
     for (int i = 0; i < 30000; i++) {
         uint32_t key = draw(2) ? draw(40) : draw(200), place = place_of[key];
@@ -218,7 +218,7 @@ static void order__random_stream__as_the_reference(void **fixture)
 static void random__many_victims__each_as_often(void **fixture)
 {
     const struct kv_eviction_ops *ops = kv_eviction_find("random");
-    struct kv_eviction *order = ops->create(10);
+    struct kv_eviction *order = kv_eviction_create(ops, 10, NULL);
     uint32_t times[10] = {0};
 
     (void)fixture;

@@ -406,7 +406,7 @@ static void start_run(struct run *run, const struct setting *setting)
     if (setting->evict != NULL) {
         run->model.ordered = true;
         assert_true(reference_init(&run->model.order, setting->evict, run->model.usable_blocks));
-        assert_true(kv_options_parse(ops, texts, values, why, sizeof why));
+        assert_true(kv_policy_values(ops, texts, values, why, sizeof why));
     }
     struct kv_policy *inner = ops->create(&g, values, &observer, why, sizeof why);
     assert_non_null(inner);

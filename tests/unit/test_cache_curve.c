@@ -95,7 +95,7 @@ static void same_as_simulated(const struct cache_trace *trace, const struct curv
     assert_non_null(points);
     must(cache_curve(trace, config, capacities, count, points, &err), &err);
     for (size_t c = 0; c < count; c++) {
-        struct cache_config one = {config->evict, capacities[c], config->release, config->blocks};
+        struct cache_config one = {config->evict, capacities[c], config->release, config->blocks, NULL};
         struct cache_prefix prefix;
         struct cache_stream stream;
 
@@ -129,7 +129,7 @@ static void curve__lru_random_traces__as_the_cache_at_every_size(void **fixture)
 
         for (int way = 0; way < 5; way++) {
             struct curve_config config = {kv_eviction_find("lru"), way & 1 ? CACHE_ROOT_FIRST : CACHE_LEAF_FIRST,
-                                          way & 2 ? CACHE_FULL_BLOCKS : CACHE_ALL_BLOCKS, way == 4, -1};
+                                          way & 2 ? CACHE_FULL_BLOCKS : CACHE_ALL_BLOCKS, way == 4, -1, NULL};
 
             same_as_simulated(&trace, &config, capacities, 80);
         }
@@ -141,7 +141,7 @@ static void curve__lru_random_traces__as_the_cache_at_every_size(void **fixture)
 static void curve__id_twice_in_a_request__simulated(void **fixture)
 {
     static const uint64_t ids[] = {1, 1, 2}, capacities[] = {3, 4};
-    struct curve_config config = {kv_eviction_find("lru"), CACHE_LEAF_FIRST, CACHE_ALL_BLOCKS, false, -1};
+    struct curve_config config = {kv_eviction_find("lru"), CACHE_LEAF_FIRST, CACHE_ALL_BLOCKS, false, -1, NULL};
     struct curve_point points[2];
     struct cache_trace trace;
     struct err err = {0};
@@ -161,7 +161,7 @@ static void curve__id_twice_in_a_request__simulated(void **fixture)
 static void near_the_truth(const char *order, enum curve_method method)
 {
     static const uint64_t capacities[] = {2000, 5000, 10000};
-    struct curve_config config = {kv_eviction_find(order), CACHE_LEAF_FIRST, CACHE_ALL_BLOCKS, true, 1};
+    struct curve_config config = {kv_eviction_find(order), CACHE_LEAF_FIRST, CACHE_ALL_BLOCKS, true, 1, NULL};
     struct curve_point truth[3], sample[3];
     struct cache_trace trace;
     struct err err = {0};
@@ -215,7 +215,7 @@ static void curve__mooncake__as_the_cache_at_golden_sizes(void **fixture)
     static const uint64_t capacities[] = {250, 500, 1000, 2000, 5000, 10000, 20000, 30000, 50000, 100000, 200000};
     const char *path = check_traces("mooncake/conversation_trace.jsonl.zst");
     struct wl_options options = {.arrival_speedup_ratio = 1};
-    struct curve_config config = {kv_eviction_find("lru"), CACHE_LEAF_FIRST, CACHE_ALL_BLOCKS, false, -1};
+    struct curve_config config = {kv_eviction_find("lru"), CACHE_LEAF_FIRST, CACHE_ALL_BLOCKS, false, -1, NULL};
     struct wl_source *source;
     struct cache_trace trace;
     struct err err = {0};

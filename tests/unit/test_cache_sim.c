@@ -81,7 +81,7 @@ static void prefix__leaf_first__tail_goes_first(void **fixture)
     must(cache_trace_add(&trace, 12, a, 3, &err), &err);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct cache_config config = {kv_eviction_find("lru"), cases[i].capacity, CACHE_LEAF_FIRST,
-                                      CACHE_ALL_BLOCKS};
+                                      CACHE_ALL_BLOCKS, NULL};
         struct cache_prefix result;
         int64_t hits[3];
 
@@ -261,7 +261,7 @@ static void random_traces__every_rule__as_the_slow_reference(void **fixture)
         uint32_t block_tokens = (uint32_t)draw(5) + 1;
         struct cache_config config = {kv_eviction_find("lru"), draw(40) + 1,
                                       draw(2) ? CACHE_LEAF_FIRST : CACHE_ROOT_FIRST,
-                                      draw(2) ? CACHE_ALL_BLOCKS : CACHE_FULL_BLOCKS};
+                                      draw(2) ? CACHE_ALL_BLOCKS : CACHE_FULL_BLOCKS, NULL};
         bool chains = draw(2);
 
         must(cache_trace_init(&trace, block_tokens, &err), &err);
@@ -290,7 +290,7 @@ static void prefix__id_twice_in_a_request__takes_one_place(void **fixture)
     must(cache_trace_add(&trace, 12, ids, 3, &err), &err);
     must(cache_trace_add(&trace, 12, ids, 3, &err), &err);
     for (size_t i = 0; i < 2; i++) {
-        struct cache_config config = {kv_eviction_find("lru"), 3, releases[i], CACHE_ALL_BLOCKS};
+        struct cache_config config = {kv_eviction_find("lru"), 3, releases[i], CACHE_ALL_BLOCKS, NULL};
         struct cache_prefix result;
         int64_t hits[2];
 
