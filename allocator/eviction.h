@@ -53,7 +53,7 @@ enum kv_eviction_flags {
 /* What an order may know of a request. */
 struct kv_kind {
     int64_t priority;  /* as the trace and the scheduler count: smaller is more urgent, 0 by default */
-    uint32_t category; /* < KV_EVICTION_CATEGORIES */
+    uint32_t category; /* < KV_EVICTION_CATEGORIES: turn of its conversation, 0 the first, the last all later ones */
 };
 
 /* What an object was filled with. */

@@ -83,6 +83,7 @@ struct kv_request {
     uint64_t final_tokens;  /* true final KV tokens of one sequence: likewise */
     uint32_t samples;       /* n >= 1 */
     int64_t priority;       /* smaller is more urgent, 0 by default */
+    uint32_t category;      /* of policies with tells_kinds: turn of its conversation, see struct kv_kind; else 0 */
 };
 
 /* Result of a prefix look-up: the leading blocks whose content the pool holds. */
@@ -187,6 +188,7 @@ struct kv_policy {
     bool clairvoyant;       /* flag or option value (reserve pow2, oracle, ...) makes it so */
     bool keys_may_wait;     /* KV_CACHES: until a block is looked for or released, all is the same whether it has got its key
                                or will get it later; no order of eviction is told of keys when they are given */
+    bool tells_kinds;       /* an order of eviction tells requests apart by priority and category */
     bool keeps_time;        /* pins end with time: clock and next_unpin are there, and count */
     uint64_t queue_requests; /* of so many waiting requests, the first ones, it wants to be told the keys: expect is there */
 };

@@ -71,6 +71,7 @@ struct kv_policy *paged_create(const struct kv_policy_ops *ops, const struct kv_
         .block_tokens = config->block_tokens,
         .clairvoyant = (ops->flags & KV_CLAIRVOYANT) != 0,
         .keys_may_wait = config->caches && config->evict == NULL,
+        .tells_kinds = config->caches && config->evict != NULL && config->evict->begin != NULL,
     };
     p->caches = config->caches;
     p->pool_bytes = geometry->pool_bytes;
@@ -141,7 +142,7 @@ static void tell_kind(struct paged *p, const struct kv_request *request)
 {
     struct kv_eviction *order = p->caches ? p->queue.order : NULL;
     if (order != NULL && order->ops->begin != NULL)
-        order->ops->begin(order, (struct kv_kind){ .priority = request->priority });
+        order->ops->begin(order, (struct kv_kind){ .priority = request->priority, .category = request->category });
 }
 
 /* --- admission ----------------------------------------------------------------------------- */

@@ -1,14 +1,11 @@
 #include "sim/cache_trace.h"
 
 #include "sim/content.h"
+#include "sim/turns.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #define TOKEN_EXACT_BLOCK_TOKENS 16u /* as serving engines cut it by default */
 
@@ -121,53 +118,18 @@ struct reading {
     bool decided;          /* use_ids and the block size are settled by the first content */
     uint64_t *keys; /* scratch for derived keys */
     uint64_t key_room;
-    struct id_index speakers; /* sessions, or requests' ids where there are only parents */
-    uint32_t *turns;          /* [speakers.count] so far */
-    uint64_t turn_room;
+    struct turns turns;
 };
-
-/* The turns so far of this session or request; NULL: out of memory. */
-static uint32_t *turns_of(struct reading *reading, const char *name)
-{
-    uint64_t hash = XXH3_64bits(name, strlen(name));
-    uint32_t known = reading->speakers.count, number;
-    uint32_t *turns;
-
-    if (id_index_number(&reading->speakers, &hash, 1, &number) != ID_INDEX_OK)
-        return NULL;
-    turns = grown(reading->turns, known, reading->speakers.count - known, &reading->turn_room, sizeof *turns);
-    if (turns == NULL)
-        return NULL;
-    reading->turns = turns;
-    if (number >= known)
-        turns[number] = 0;
-    return &turns[number];
-}
 
 /* Sets the kind of the request that was added last. */
 static int set_kind(struct reading *reading, const struct wl_request *request, struct err *err)
 {
     struct cache_trace *trace = reading->trace;
-    const char *name = request->session != NULL ? request->session : request->id;
-    uint32_t before = 0, *turns;
+    struct kv_kind *kind = &trace->requests[trace->request_count - 1].kind;
 
-    if (trace->request_count == 0)
-        return 0;
-    trace->requests[trace->request_count - 1].kind.priority = request->priority;
-    if (name == NULL)
-        return 0;
-    if (request->session == NULL && request->parent != NULL) {
-        turns = turns_of(reading, request->parent);
-        before = turns != NULL ? *turns : 0;
-    }
-    turns = turns_of(reading, name);
-    if (turns == NULL)
+    kind->priority = request->priority;
+    if (!turns_next(&reading->turns, request, &kind->category))
         return err_set(err, ERR_FAILED, "out of memory for the conversations");
-    if (request->session != NULL)
-        before = *turns;
-    *turns = before + 1;
-    trace->requests[trace->request_count - 1].kind.category =
-        before < KV_EVICTION_CATEGORIES ? before : KV_EVICTION_CATEGORIES - 1;
     return 0;
 }
 
@@ -282,13 +244,11 @@ int cache_trace_read(struct cache_trace *trace, struct wl_source *source, uint32
     int status = cache_trace_init(
         trace, block_tokens > 0 ? block_tokens : TOKEN_EXACT_BLOCK_TOKENS, err);
 
-    if (status == 0 && !id_index_init(&reading.speakers))
+    if (status == 0 && !turns_init(&reading.turns))
         status = err_set(err, ERR_FAILED, "out of memory for the conversations");
     if (status == 0)
         status = read_all(&reading, source, err);
-    if (reading.speakers.places != NULL)
-        id_index_release(&reading.speakers);
-    free(reading.turns);
+    turns_release(&reading.turns);
     free(reading.keys);
     if (status == 0 && trace->request_count > 0 && !reading.decided)
         status = err_set(err, ERR_INPUT, "%s: no content ids", wl_name(source));

@@ -259,6 +259,11 @@ struct engine *engine_create(const struct engine_config *config, struct err *err
         engine_destroy(e);
         return NULL;
     }
+    if (e->policy->tells_kinds && !turns_init(&e->turns)) {
+        err_set(err, ERR_FAILED, "out of memory");
+        engine_destroy(e);
+        return NULL;
+    }
     if (config->edge.model != EDGE_NONE && !(e->edge = edge_create(e, err))) {
         engine_destroy(e);
         return NULL;
@@ -307,6 +312,7 @@ void engine_destroy(struct engine *e)
         e->free_requests = next;
     }
     shared_prefix_destroy(e->shared);
+    turns_release(&e->turns);
     edge_destroy(e->edge);
     kv_destroy(e->policy);
     quantiles_release(&e->stats.ttft_ns);

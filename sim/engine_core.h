@@ -7,6 +7,7 @@
 #include "sim/engine.h"
 #include "sim/engine_park.h"
 #include "sim/shared_prefix.h"
+#include "sim/turns.h"
 
 enum request_state { REQUEST_WAITING, REQUEST_RUNNING, REQUEST_SWAPPED, REQUEST_GONE };
 
@@ -94,6 +95,7 @@ struct engine {
     struct engine_stats stats;
     struct shared_prefix *shared; /* NULL unless the policy caches */
     bool caches;
+    struct turns turns; /* of policies with tells_kinds */
 
     uint64_t now;
     struct park park;

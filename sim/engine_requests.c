@@ -156,6 +156,8 @@ struct sim_request *engine_arrive(struct engine *e, const struct wl_request *fro
 {
     struct sim_request *r = take_request(e);
     if (!r) return NULL;
+    uint32_t category = 0; /* counted for all, as `cache` does */
+    if (e->policy->tells_kinds && !turns_next(&e->turns, from, &category)) e->out_of_memory = true;
     e->stats.requests++;
     r->state = REQUEST_GONE;
     r->index = from->index;
@@ -174,6 +176,7 @@ struct sim_request *engine_arrive(struct engine *e, const struct wl_request *fro
         return NULL;
     }
     set_lengths(e, r, from);
+    r->kv.category = category;
     if (samples_never_fit(e, from->samples)) {
         if (e->stats.unservable_example[0] == '\0') {
             snprintf(e->stats.unservable_example, sizeof e->stats.unservable_example,

@@ -474,9 +474,8 @@ static void wa_remember(struct reference *r, uint32_t object)
 
 static void wa_give(struct reference *r, uint32_t object)
 {
-    uint32_t c = r->category;
+    uint32_t c = r->category_of[object];
 
-    r->category_of[object] = c;
     r->cat_uses[c] += 1;
     if (r->cat_uses[c] >= 8.0 * r->objects) {
         r->cat_uses[c] /= 2;
@@ -567,8 +566,10 @@ void reference_begin(struct reference *r, struct kv_kind kind)
     r->priority = kind.priority;
 }
 
+/* The request under way uses the object: by now, the last that does. */
 void reference_share(struct reference *r, uint32_t object)
 {
+    r->category_of[object] = r->category;
     if (r->priority_count[object] < REFERENCE_USES_MAX)
         r->priorities[object][r->priority_count[object]++] = r->priority;
 }
@@ -609,9 +610,9 @@ void reference_give(struct reference *r, uint32_t object)
 void reference_take(struct reference *r, uint32_t object)
 {
     r->uses[object]++;
-    reference_share(r, object);
     if (r->rule->hit != NULL)
         r->rule->hit(r, object);
+    reference_share(r, object);
     r->where[object] = REFERENCE_IN_USE;
 }
 

@@ -105,13 +105,23 @@ static void wa_miss(struct kv_eviction *order, uint64_t key)
 
 static void wa_insert(struct kv_eviction *order, uint32_t object, const struct kv_content *content)
 {
-    ((struct wa *)order)->state[object].key = content->key;
-    ((struct wa *)order)->state[object].depth = content->depth;
+    struct wa *wa = (struct wa *)order;
+
+    wa->state[object].key = content->key;
+    wa->state[object].depth = content->depth;
+    wa->state[object].category = wa->category;
 }
 
-static void count_use(struct wa *wa)
+static void wa_share(struct kv_eviction *order, uint32_t object)
 {
-    struct category *category = &wa->categories[wa->category];
+    struct wa *wa = (struct wa *)order;
+
+    wa->state[object].category = wa->category;
+}
+
+static void count_use(struct wa *wa, uint32_t number)
+{
+    struct category *category = &wa->categories[number];
 
     if (++category->uses >= 8.0 * wa->objects) {
         category->uses /= 2;
@@ -125,9 +135,8 @@ static void wa_give(struct kv_eviction *order, uint32_t object)
     struct wa *wa = (struct wa *)order;
 
     wa->state[object].used = ++wa->clock;
-    wa->state[object].category = wa->category;
-    count_use(wa);
-    object_lists_push(&wa->lists, wa->category, object);
+    count_use(wa, wa->state[object].category);
+    object_lists_push(&wa->lists, wa->state[object].category, object);
     order->count++;
 }
 
@@ -143,6 +152,7 @@ static void wa_take(struct kv_eviction *order, uint32_t object)
 
     count_reuse(wa, wa->state[object].category, wa->state[object].used);
     remove_object(wa, object);
+    wa->state[object].category = wa->category;
 }
 
 static void wa_touch(struct kv_eviction *order, uint32_t object)
@@ -235,6 +245,7 @@ const struct kv_eviction_ops kv_eviction_wa_ops = {
     .insert = wa_insert,
     .give = wa_give,
     .take = wa_take,
+    .share = wa_share,
     .touch = wa_touch,
     .evict = wa_evict,
     .next_victim = wa_next_victim,
