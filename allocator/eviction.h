@@ -46,6 +46,9 @@ enum kv_eviction_flags {
     KV_EVICTION_STACK = 1 << 1,
     /* Must be told the future, through foresee. A bound, not a policy. */
     KV_EVICTION_CLAIRVOYANT = 1 << 2,
+    /* Uses more of a block than its key and its uses: its place in its prompt, or the kind of request. It cannot order a
+     * host tier, where evicted blocks arrive with their keys alone. */
+    KV_EVICTION_STRUCTURE = 1 << 3,
 };
 
 #define KV_EVICTION_CATEGORIES 16 /* kinds of requests that an order can tell apart */

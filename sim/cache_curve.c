@@ -244,7 +244,8 @@ static int one_pass(const struct cache_trace *trace, const struct curve_config *
 static int simulate(const struct cache_trace *trace, const struct curve_config *config, uint64_t capacity,
                     struct curve_point *point, struct err *err)
 {
-    struct cache_config one = {config->evict, capacity, config->release, config->blocks, config->evict_values};
+    struct cache_config one = {.evict = config->evict, .capacity_blocks = capacity, .release = config->release,
+                               .blocks = config->blocks, .evict_values = config->evict_values};
 
     *point = (struct curve_point){.capacity_blocks = capacity, .method = CURVE_SIMULATED, .token_hit_ratio = (double)NAN};
     if (config->stream) {

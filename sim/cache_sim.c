@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define PLACE_NONE UINT32_MAX
+#define PLACE_COMING (UINT32_MAX - 1) /* not there yet: fetched from the host for the request that runs */
 /* In number_of: the place is used by the request that runs. Numbers stay below 2^31. */
 #define IN_USE (UINT32_C(1) << 31)
 #define FETCH_AHEAD 16 /* accesses; fetching the order's nodes too gained under 5 % */
@@ -117,6 +118,8 @@ void block_cache_release(struct block_cache *cache)
         cache->order->ops->destroy(cache->order);
     free(cache->number_of);
     free(cache->place_of);
+    host_tier_destroy(cache->host);
+    free(cache->to_host);
     *cache = (struct block_cache){0};
 }
 
@@ -152,6 +155,8 @@ static void evict_one(struct block_cache *cache)
     cache->number_of[place] = cache->free_place;
     cache->free_place = place;
     cache->evicted_blocks++;
+    if (cache->host != NULL)
+        cache->to_host[cache->to_host_count++] = number;
 }
 
 /* A free place for the number; there is one. `mark` is IN_USE or 0; parent and depth as in struct kv_content. */
@@ -286,13 +291,27 @@ static uint32_t places_for(const struct cache_trace *trace, uint64_t capacity_bl
     return places > 0 ? (uint32_t)places : 1;
 }
 
+static int init_host(struct block_cache *cache, const struct cache_trace *trace, const struct cache_config *config,
+                     struct err *err)
+{
+    uint32_t places = places_for(trace, config->host_capacity_blocks);
+
+    assert(!is_clairvoyant(config));
+    cache->host = host_tier_create(places, config->host_evict, config->host_evict_values);
+    cache->to_host = malloc((size_t)cache->places * sizeof *cache->to_host);
+    if (cache->host != NULL && cache->to_host != NULL)
+        return 0;
+    return err_set(err, ERR_FAILED, "out of memory for a host tier of %" PRIu32 " blocks", places);
+}
+
 static int init_for_trace(struct block_cache *cache, const struct cache_trace *trace,
                           const struct cache_config *config, struct err *err)
 {
     assert(config->capacity_blocks > 0);
     if (block_cache_init(cache, config->evict, config->evict_values, places_for(trace, config->capacity_blocks), err) != 0)
         return -1;
-    if (block_cache_reserve(cache, trace->unique_blocks, err) == 0)
+    if (block_cache_reserve(cache, trace->unique_blocks, err) == 0 &&
+        (config->host_capacity_blocks == 0 || init_host(cache, trace, config, err) == 0))
         return 0;
     block_cache_release(cache);
     return -1;
@@ -304,6 +323,7 @@ int cache_run_stream(const struct cache_trace *trace, const struct cache_config 
     struct block_cache cache;
     uint32_t *next = NULL;
 
+    assert(config->host_capacity_blocks == 0);
     if (is_clairvoyant(config) && (next = foresee(trace, NULL, err)) == NULL)
         return -1;
     if (init_for_trace(&cache, trace, config, err) != 0) {
@@ -328,7 +348,8 @@ static uint64_t hit_run(const struct block_cache *cache, const uint32_t *blocks,
 {
     uint64_t run = 0;
 
-    while (run < n && cache->place_of[blocks[run]] != PLACE_NONE)
+    while (run < n && (cache->place_of[blocks[run]] != PLACE_NONE ||
+                       (cache->host != NULL && host_tier_has(cache->host, blocks[run]))))
         run++;
     return run;
 }
@@ -361,12 +382,33 @@ static uint64_t take_cached(struct block_cache *cache, const uint32_t *blocks, u
     return missing;
 }
 
+/* Fetches the blocks of a hit run that only the host has, the last one first. */
+static void fetch_from_host(struct block_cache *cache, const uint32_t *blocks, uint64_t run, struct cache_prefix *result)
+{
+    while (run-- > 0) {
+        uint32_t *place = &cache->place_of[blocks[run]];
+
+        result->host_hit_blocks += *place >= PLACE_COMING;
+        if (*place != PLACE_NONE)
+            continue;
+        host_tier_fetch(cache->host, blocks[run]);
+        *place = PLACE_COMING;
+    }
+}
+
+static void offload_to_host(struct block_cache *cache)
+{
+    for (uint64_t i = 0; i < cache->to_host_count; i++)
+        host_tier_offload(cache->host, cache->to_host[i]);
+    cache->to_host_count = 0;
+}
+
 static uint64_t insert_missing(struct block_cache *cache, const uint32_t *blocks, uint64_t n)
 {
     uint64_t inserted = 0;
 
     for (uint64_t i = 0; i < n; i++)
-        if (cache->place_of[blocks[i]] == PLACE_NONE) {
+        if (cache->place_of[blocks[i]] >= PLACE_COMING) {
             insert(cache, blocks[i], IN_USE, i > 0 ? cache->place_of[blocks[i - 1]] : KV_OBJECT_NONE,
                    (uint32_t)min_u64(i, UINT32_MAX - 1));
             inserted++;
@@ -400,8 +442,12 @@ static uint64_t run_request(struct block_cache *cache, const uint32_t *blocks, u
     uint64_t run = next != NULL ? cached_blocks(cache, blocks, n) : hit_run(cache, blocks, n);
     uint64_t missing = take_cached(cache, blocks, n);
 
+    if (cache->host != NULL)
+        fetch_from_host(cache, blocks, run, result);
     while (cache->order->count > 0 && cache->order->count > config->capacity_blocks - n)
         evict_one(cache);
+    if (cache->host != NULL)
+        offload_to_host(cache);
     if (missing > 0)
         result->inserted_blocks += insert_missing(cache, blocks, n);
     if (next != NULL)
@@ -409,6 +455,15 @@ static uint64_t run_request(struct block_cache *cache, const uint32_t *blocks, u
     for (uint64_t i = 0; i < n; i++)
         give_back(cache, blocks[config->release == CACHE_LEAF_FIRST ? n - 1 - i : i]);
     return run;
+}
+
+static void count_host(const struct host_tier *host, struct cache_prefix *result)
+{
+    result->fetched_blocks = host->fetched;
+    result->offloaded_blocks = host->offloaded;
+    result->already_there_blocks = host->already_there;
+    result->host_evicted_blocks = host->evicted;
+    result->host_resident_blocks_at_end = host->used_blocks;
 }
 
 static void run_requests(const struct cache_trace *trace, const struct cache_config *config,
@@ -458,6 +513,8 @@ int cache_run_prefix(const struct cache_trace *trace, const struct cache_config 
     }
     *result = (struct cache_prefix){0};
     run_requests(trace, config, &cache, next, result, hits);
+    if (cache.host != NULL)
+        count_host(cache.host, result);
     result->evicted_blocks = cache.evicted_blocks;
     result->resident_blocks_at_end = cache.order->count;
     block_cache_release(&cache);

@@ -5,6 +5,7 @@
 #define PAGESIM_CACHE_SIM_H
 
 #include "allocator/eviction.h"
+#include "allocator/host_tier.h"
 #include "sim/cache_trace.h"
 #include "sim/digest.h"
 
@@ -47,6 +48,11 @@ struct cache_prefix {
     uint64_t fully_hit_requests, zero_hit_requests;
     uint64_t resident_blocks_at_end;
     char per_request_hits_sha256[HIT_DIGEST_HEX_BYTES];
+
+    /* With a host tier; all 0 without one. Hits are those of both levels, inserted blocks those that were fetched too. */
+    uint64_t host_hit_blocks; /* of hit_blocks: those that the device did not have */
+    uint64_t fetched_blocks, offloaded_blocks, already_there_blocks, host_evicted_blocks; /* as in host_tier.h */
+    uint64_t host_resident_blocks_at_end;
 };
 
 struct cache_stream {
@@ -60,6 +66,11 @@ struct cache_config {
     enum cache_release release;
     enum cache_blocks blocks;
     const struct kv_value *evict_values; /* of the order's options; NULL: the defaults */
+    /* A host tier under it (cache_run_prefix alone; not under a clairvoyant order). Hit runs go on over blocks that either
+     * level has; those of the host are fetched, then what the device evicts for the request goes to the host. */
+    uint64_t host_capacity_blocks;          /* 0: none; CACHE_INFINITE: nothing is ever lost */
+    const struct kv_eviction_ops *host_evict; /* one that host_tier_allows */
+    const struct kv_value *host_evict_values; /* as above */
 };
 
 /* A clairvoyant order (opt) is told the future of the trace, at 4 bytes a reference more. All cached blocks of a
@@ -90,6 +101,9 @@ struct block_cache {
     uint32_t used_places;      /* places ever used; those given up are in the free list */
     uint32_t free_place;       /* head of the free list through number_of, or UINT32_MAX */
     uint64_t evicted_blocks;
+    struct host_tier *host;    /* of numbers; NULL: none */
+    uint32_t *to_host;         /* [places] numbers evicted for the present request, in order */
+    uint64_t to_host_count;
 };
 
 /* 0, or -1 with err; then *cache is released. places > 0. */

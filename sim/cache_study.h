@@ -19,6 +19,11 @@ struct cache_study {
     size_t capacity_count;
     struct cache_order *orders;
     size_t order_count;
+    uint64_t *host_capacities; /* 0: without a host tier */
+    size_t host_capacity_count;
+    struct cache_order *host_orders;
+    size_t host_order_count;
+    bool host; /* any of them is not 0: lines and objects tell of the host */
     enum cache_release releases[2];
     size_t release_count;
     enum cache_blocks blocks[2];

@@ -6,32 +6,60 @@
 #include "sim/cache_study.h"
 #include "sim/result.h"
 
+/* One line or object. */
+static int study_one(const struct cache_study *study, const struct cache_trace *trace,
+                     const struct cache_config *config, bool *first, struct err *err)
+{
+    struct cache_prefix result;
+
+    if (cache_run_prefix(trace, config, &result, NULL, err) != 0)
+        return -1;
+    if (!study->json) {
+        cache_table_prefix(config, &result, study->host);
+        return 0;
+    }
+    printf("%s", *first ? "  " : " ,");
+    *first = false;
+    return cache_json_prefix(stdout, config, &result, study->host, err);
+}
+
+/* The host tiers under one cache. Without a tier its order does not matter: one line. */
+static int study_hosts(const struct cache_study *study, const struct cache_trace *trace,
+                       const struct cache_config *device, bool *first, struct err *err)
+{
+    for (size_t h = 0; h < study->host_capacity_count; h++)
+        for (size_t o = 0; o < study->host_order_count; o++) {
+            struct cache_config config = *device;
+
+            config.host_capacity_blocks = study->host_capacities[h];
+            config.host_evict = study->host_orders[o].ops;
+            config.host_evict_values = study->host_orders[o].values;
+            if (config.host_capacity_blocks == 0 && o > 0)
+                continue;
+            if (study_one(study, trace, &config, first, err) != 0)
+                return -1;
+        }
+    return 0;
+}
+
 static int study_prefix(const struct cache_study *study, const struct cache_trace *trace,
                         const struct cache_order *order, struct err *err)
 {
-    const char *separator = "  ";
+    bool first = true;
 
     if (study->json)
         printf(" ,\"prefix_%s\": [\n", order->ops->name);
     for (size_t c = 0; c < study->capacity_count; c++)
         for (size_t r = 0; r < study->release_count; r++)
             for (size_t b = 0; b < study->blocks_count; b++) {
-                struct cache_config config = {order->ops, study->capacities[c], study->releases[r],
-                                              study->blocks[b], order->values};
-                struct cache_prefix result;
+                struct cache_config config = {.evict = order->ops, .capacity_blocks = study->capacities[c],
+                                              .release = study->releases[r], .blocks = study->blocks[b],
+                                              .evict_values = order->values};
 
                 if (config.capacity_blocks == CACHE_INFINITE)
                     continue; /* the object `infinite` says it all */
-                if (cache_run_prefix(trace, &config, &result, NULL, err) != 0)
+                if (study_hosts(study, trace, &config, &first, err) != 0)
                     return -1;
-                if (!study->json) {
-                    cache_table_prefix(&config, &result);
-                    continue;
-                }
-                printf("%s", separator);
-                if (cache_json_prefix(stdout, &config, &result, err) != 0)
-                    return -1;
-                separator = " ,";
             }
     if (study->json)
         printf(" ]\n");
@@ -109,7 +137,7 @@ static int study_table(const struct cache_study *study, const struct cache_trace
     if (study->stream)
         cache_table_stream_head();
     else
-        cache_table_prefix_head();
+        cache_table_prefix_head(study->host);
     for (size_t i = 0; i < study->order_count; i++)
         if ((study->stream ? study_stream : study_prefix)(study, trace, &study->orders[i], err) != 0)
             return -1;

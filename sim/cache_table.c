@@ -20,10 +20,14 @@ static void print_ratio(uint64_t part, uint64_t whole)
         printf("  %8s", "-");
 }
 
-void cache_table_prefix_head(void)
+void cache_table_prefix_head(bool host)
 {
-    printf("%10s  %-12s  %-10s  %-6s  %12s  %8s  %14s  %8s  %12s  %8s\n", "capacity", "evict",
+    printf("%10s  %-12s  %-10s  %-6s  %12s  %8s  %14s  %8s  %12s  %8s", "capacity", "evict",
            "release", "blocks", "hit blocks", "ratio", "hit tokens", "ratio", "evicted", "rejected");
+    if (host)
+        printf("  %10s  %-10s  %12s  %8s  %12s  %12s  %12s", "host", "host evict", "host hits", "ratio", "fetched",
+               "offloaded", "dropped");
+    printf("\n");
 }
 
 void cache_table_infinite(const struct cache_infinite *result)
@@ -40,7 +44,7 @@ void cache_table_infinite(const struct cache_infinite *result)
     printf("  %12d  %8d\n", 0, 0);
 }
 
-void cache_table_prefix(const struct cache_config *config, const struct cache_prefix *result)
+void cache_table_prefix(const struct cache_config *config, const struct cache_prefix *result, bool host)
 {
     char text[24];
 
@@ -50,7 +54,15 @@ void cache_table_prefix(const struct cache_config *config, const struct cache_pr
     print_ratio(result->hit_blocks, result->lookup_blocks);
     printf("  %14" PRIu64, result->hit_tokens);
     print_ratio(result->hit_tokens, result->input_tokens);
-    printf("  %12" PRIu64 "  %8" PRIu64 "\n", result->evicted_blocks, result->rejected_requests);
+    printf("  %12" PRIu64 "  %8" PRIu64, result->evicted_blocks, result->rejected_requests);
+    if (host) {
+        printf("  %10s  %-10s  %12" PRIu64, capacity_text(config->host_capacity_blocks, text),
+               config->host_capacity_blocks > 0 ? config->host_evict->name : "-", result->host_hit_blocks);
+        print_ratio(result->host_hit_blocks, result->lookup_blocks);
+        printf("  %12" PRIu64 "  %12" PRIu64 "  %12" PRIu64, result->fetched_blocks, result->offloaded_blocks,
+               result->host_evicted_blocks);
+    }
+    printf("\n");
 }
 
 void cache_table_stream_head(void)

@@ -6,36 +6,20 @@
 
 #include "sim/cache_study.h"
 #include "sim/command.h"
+#include "sim/host_options.h"
 #include "sim/plots.h"
 #include "sim/sizes.h"
 
-static int parse_capacity(const char *text, uint64_t *capacity, struct err *err)
+static int parse_capacity(const char *option, const char *text, uint64_t least, uint64_t *capacity, struct err *err)
 {
     if (strcmp(text, "inf") == 0) {
         *capacity = CACHE_INFINITE;
         return 0;
     }
-    if (size_parse_count(text, capacity) == SIZE_OK && *capacity > 0 && *capacity <= CACHE_CAPACITY_MAX)
+    if (size_parse_count(text, capacity) == SIZE_OK && *capacity >= least && *capacity <= CACHE_CAPACITY_MAX)
         return 0;
-    return err_set(err, ERR_USAGE, "--capacity: found '%.40s', expected blocks (1 to %" PRIu32 ") or inf",
-                   text, CACHE_CAPACITY_MAX);
-}
-
-static int parse_order(const char *text, const struct kv_eviction_ops **order, struct err *err)
-{
-    char known[512] = "";
-    size_t used = 0;
-
-    *order = kv_eviction_find(text);
-    if (*order != NULL)
-        return 0;
-    for (size_t i = 0; i < kv_eviction_count() && used < sizeof known; i++) {
-        int n = snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
-                         kv_eviction_at(i)->name);
-
-        used += n > 0 ? (size_t)n : 0;
-    }
-    return err_set(err, ERR_USAGE, "--evict: found '%.40s', expected one of %s", text, known);
+    return err_set(err, ERR_USAGE, "--%s: found '%.40s', expected blocks (%" PRIu64 " to %" PRIu32 ") or inf", option,
+                   text, least, CACHE_CAPACITY_MAX);
 }
 
 /* Reads up to two different words into values[]: the index of each among the two choices. */
@@ -56,6 +40,35 @@ static int parse_words(const char *option, const struct opt_list *list, const ch
     return 0;
 }
 
+static int parse_host(struct cache_study *study, const struct optset *set, const struct options *options,
+                      struct err *err)
+{
+    for (size_t i = 0; i < options->host_capacity.count; i++) {
+        uint64_t *capacity = &study->host_capacities[study->host_capacity_count++];
+
+        if (parse_capacity("host-capacity", options->host_capacity.items[i], 0, capacity, err) != 0)
+            return -1;
+        study->host |= *capacity > 0;
+    }
+    for (size_t i = 0; i < options->host_evict_orders.count; i++) {
+        struct cache_order *order = &study->host_orders[study->host_order_count++];
+
+        if (host_order_find(options->host_evict_orders.items[i], &order->ops, err) != 0 ||
+            options_order_values(set, order->ops, order->values, err) != 0)
+            return -1;
+    }
+    if (!study->host)
+        return 0;
+    if (study->stream || study->curve || study->plot != NULL || options->ids != NULL)
+        return err_set(err, ERR_USAGE, "found --host-capacity with --%s, expected one of them",
+                       study->stream ? "stream" : study->curve ? "curve" : study->plot != NULL ? "plot" : "ids");
+    for (size_t i = 0; i < study->order_count; i++)
+        if ((study->orders[i].ops->flags & KV_EVICTION_CLAIRVOYANT) != 0)
+            return err_set(err, ERR_USAGE, "--evict: found '%s' with --host-capacity, expected an order that does not "
+                           "read ahead: it is a bound for one cache alone", study->orders[i].ops->name);
+    return 0;
+}
+
 static int study_parse(struct cache_study *study, const struct optset *set, const struct options *options,
                        struct err *err)
 {
@@ -67,16 +80,18 @@ static int study_parse(struct cache_study *study, const struct optset *set, cons
                                   .sample_rate = options->sample_rate, .plot = options->plot};
     study->capacities = calloc(options->capacity.count + 1, sizeof *study->capacities);
     study->orders = calloc(options->evict.count + 1, sizeof *study->orders);
-    if (study->capacities == NULL || study->orders == NULL)
+    study->host_capacities = calloc(options->host_capacity.count + 1, sizeof *study->host_capacities);
+    study->host_orders = calloc(options->host_evict_orders.count + 1, sizeof *study->host_orders);
+    if (study->capacities == NULL || study->orders == NULL || study->host_capacities == NULL || study->host_orders == NULL)
         return err_set(err, ERR_FAILED, "out of memory");
     for (size_t i = 0; i < options->capacity.count; i++)
-        if (parse_capacity(options->capacity.items[i], &study->capacities[study->capacity_count++],
+        if (parse_capacity("capacity", options->capacity.items[i], 1, &study->capacities[study->capacity_count++],
                            err) != 0)
             return -1;
     for (size_t i = 0; i < options->evict.count; i++) {
         struct cache_order *order = &study->orders[study->order_count++];
 
-        if (parse_order(options->evict.items[i], &order->ops, err) != 0 ||
+        if (eviction_order_find("evict", options->evict.items[i], &order->ops, err) != 0 ||
             options_order_values(set, order->ops, order->values, err) != 0)
             return -1;
     }
@@ -89,13 +104,15 @@ static int study_parse(struct cache_study *study, const struct optset *set, cons
         study->releases[i] = releases[i] == 0 ? CACHE_LEAF_FIRST : CACHE_ROOT_FIRST;
     for (size_t i = 0; i < study->blocks_count; i++)
         study->blocks[i] = blocks[i] == 0 ? CACHE_ALL_BLOCKS : CACHE_FULL_BLOCKS;
-    return 0;
+    return parse_host(study, set, options, err);
 }
 
 static void study_release(struct cache_study *study)
 {
     free(study->capacities);
     free(study->orders);
+    free(study->host_capacities);
+    free(study->host_orders);
 }
 
 static int run_trace(const struct cache_study *study, const struct options *options, bool block_size_given,
@@ -170,8 +187,12 @@ const struct command command_cache = {
     .summary = "hit rates of a trace's content by capacity and eviction order, without an engine",
     .usage = "[OPTION...] [TRACE]",
     .notes = "Requests run one after another and take no time. Only leading blocks that are\n"
-             "all cached hit. --capacity, --evict, --release-order and --blocks take comma\n"
-             "lists; each combination is one line, or one JSON object.\n"
+             "all cached hit. --capacity, --evict, --release-order, --blocks, --host-capacity\n"
+             "and --host-evict take comma lists; each combination is one line, or one JSON\n"
+             "object.\n"
+             "\n"
+             "--host-capacity puts a host tier below: what the cache evicts is offloaded, hits\n"
+             "go on over blocks that the tier has, and these are fetched (docs/eviction.md).\n"
              "\n"
              "Without --block-size blocks are the trace's own ids, or 16 tokens where it says\n"
              "its content token by token. With it, blocks of that size are cut out of the\n"

@@ -61,6 +61,8 @@ static void print_eviction_flags(const struct kv_eviction_ops *order)
         printf("    may evict a block before what continues it\n");
     if (order->flags & KV_EVICTION_CLAIRVOYANT)
         printf("    clairvoyant: a bound, in 'pagesim cache' on traces only\n");
+    if (order->flags & KV_EVICTION_STRUCTURE)
+        printf("    knows prompts or kinds of requests: not for a host tier\n");
 }
 
 /* Orders of eviction: of `cache`, and of policies that have --evict. */
@@ -206,6 +208,7 @@ static json_t *eviction_json(const struct kv_eviction_ops *order)
     if (order->flags & KV_EVICTION_ORPHANS) json_array_append_new(flags, json_string("orphans"));
     if (order->flags & KV_EVICTION_STACK) json_array_append_new(flags, json_string("stack"));
     if (order->flags & KV_EVICTION_CLAIRVOYANT) json_array_append_new(flags, json_string("clairvoyant"));
+    if (order->flags & KV_EVICTION_STRUCTURE) json_array_append_new(flags, json_string("structure"));
     return json_pack("{s:s, s:s, s:s, s:s?, s:s, s:o, s:o}", "kind", "eviction", "name", order->name, "summary", order->summary,
                      "description", order->description, "source", order->source, "flags", flags, "options",
                      options_json(order->options));

@@ -120,7 +120,7 @@ static void check_prefix(const struct cache_trace *trace, const json_t *row)
                    config.blocks == CACHE_ALL_BLOCKS ? "all" : "full");
     assert_int_equal(cache_run_prefix(trace, &config, &result, NULL, &err), 0);
     print_begin(&printed);
-    assert_int_equal(cache_json_prefix(printed.out, &config, &result, &err), 0);
+    assert_int_equal(cache_json_prefix(printed.out, &config, &result, false, &err), 0);
     print_end_same(&printed, row, what);
 }
 

@@ -427,6 +427,102 @@ static void options__wrong__usage_error_that_says_what_is_right(void **fixture)
     cli_temp_remove(dir);
 }
 
+/* --- a host tier ----------------------------------------------------------------------------------- */
+
+/* Blocks 1 2, then 3, then 1 2 again, 8 tokens each, 2 on the device: 3 pushes 2 to the host, where the last request
+ * finds it. Without a host it hits 1 alone. */
+static const char pushed_out[] =
+    "{\"arrival\": 0, \"input_length\": 16, \"output_length\": 1, \"hash_ids\": [1, 2]}\n"
+    "{\"arrival\": 1, \"input_length\": 8, \"output_length\": 1, \"hash_ids\": [3]}\n"
+    "{\"arrival\": 2, \"input_length\": 16, \"output_length\": 1, \"hash_ids\": [1, 2]}\n";
+
+static void host__json__both_levels_apart_and_together(void **fixture)
+{
+    static const struct {
+        const char *key;
+        int values[2]; /* without a host, with one */
+    } expected[] = {
+        {"host_capacity_blocks", {0, 4}}, {"hit_blocks", {1, 2}},       {"device_hit_blocks", {1, 1}},
+        {"host_hit_blocks", {0, 1}},      {"fetched_blocks", {0, 1}},   {"offloaded_blocks", {0, 2}},
+        {"already_there_blocks", {0, 0}}, {"evicted_blocks", {2, 2}},   {"host_evicted_blocks", {0, 0}},
+        {"hit_tokens", {8, 16}},          {"inserted_blocks", {4, 4}},  {"host_resident_blocks_at_end", {0, 2}},
+    };
+    char *dir = cli_temp_dir();
+    const char *path = cli_write(dir, "t.jsonl", pushed_out, sizeof pushed_out - 1);
+    struct cli_result result;
+    json_t *found, *rows;
+
+    (void)fixture;
+    CLI(&result, "cache", "--json", "--trace-block-size", "8", "--capacity", "2", "--host-capacity", "0,4",
+        "--host-evict", "lru,fifo", path);
+    found = printed(&result);
+    rows = json_object_get(found, "prefix_lru");
+    check_u64_eq(json_array_size(rows), 3); /* without a host its order does not matter */
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
+        for (size_t row = 0; row < 3; row++)
+            check_i64_eq(json_integer_value(json_object_get(json_array_get(rows, row), expected[i].key)),
+                         expected[i].values[row > 0]);
+    assert_true(json_is_null(json_object_get(json_array_get(rows, 0), "host_evict")));
+    check_str_eq(json_string_value(json_object_get(json_array_get(rows, 2), "host_evict")), "fifo");
+    check_f64_near(json_real_value(json_object_get(json_array_get(rows, 1), "host_hit_ratio_blocks")), 0.2, 1e-12);
+    json_decref(found);
+    cli_release(&result);
+    cli_temp_remove(dir);
+}
+
+static void host__capacity_0__byte_for_byte_as_without(void **fixture)
+{
+    char *dir = cli_temp_dir();
+    const char *path = cli_write(dir, "t.jsonl", pushed_out, sizeof pushed_out - 1);
+    static const char *const forms[] = {NULL, "--json"};
+    struct cli_result with, without;
+
+    (void)fixture;
+    for (size_t i = 0; i < 2; i++) {
+        CLI(&without, "cache", "--trace-block-size", "8", "--capacity", "2,inf", path, forms[i]);
+        CLI(&with, "cache", "--host-capacity", "0", "--host-evict", "fifo", "--trace-block-size", "8", "--capacity",
+            "2,inf", path, forms[i]);
+        assert_int_equal(without.status, 0);
+        check_str_eq(with.out, without.out);
+        cli_release(&with);
+        cli_release(&without);
+    }
+    CLI(&with, "cache", "--trace-block-size", "8", "--capacity", "2", "--host-capacity", "inf", path);
+    assert_int_equal(with.status, 0);
+    check_str_has(with.out, "         inf  lru                    1    0.2000             1             2             0\n");
+    cli_release(&with);
+    cli_temp_remove(dir);
+}
+
+static void host__wrong__usage_error(void **fixture)
+{
+    static const struct {
+        const char *arguments[4], *what;
+    } cases[] = {
+        {{"--host-capacity", "some"}, "--host-capacity: found 'some', expected blocks (0 to 2147483647) or inf"},
+        {{"--host-evict", "best"}, "--host-evict: found 'best', expected one of 2q, arc"},
+        {{"--host-evict", "leaf-lru"}, "--host-evict: found 'leaf-lru', which knows more of requests"},
+        {{"--host-evict", "opt"}, "--host-evict: found 'opt', which knows the future"},
+        {{"--host-capacity", "4", "--evict", "opt"}, "--evict: found 'opt' with --host-capacity"},
+        {{"--host-capacity", "4", "--curve"}, "found --host-capacity with --curve"},
+        {{"--host-capacity", "4", "--stream"}, "found --host-capacity with --stream"},
+        {{"--host-capacity", "4", "--plot", "x"}, "found --host-capacity with --plot"},
+    };
+    char *dir = cli_temp_dir();
+    const char *path = cli_write(dir, "t.jsonl", pushed_out, sizeof pushed_out - 1);
+
+    (void)fixture;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *const *a = cases[i].arguments;
+        struct cli_result result;
+
+        CLI(&result, "cache", path, a[0], a[1], a[2], a[2] != NULL ? a[3] : NULL);
+        refused(&result, 2, cases[i].what);
+        cli_release(&result);
+    }
+    cli_temp_remove(dir);
+}
+
 static void ids__wrong__one_line(void **fixture)
 {
     static const struct {
@@ -477,6 +573,9 @@ int main(void)
         cmocka_unit_test(ids__more_than_a_buffer__all_counted),
         cmocka_unit_test(trace__no_content__says_so),
         cmocka_unit_test(options__wrong__usage_error_that_says_what_is_right),
+        cmocka_unit_test(host__json__both_levels_apart_and_together),
+        cmocka_unit_test(host__capacity_0__byte_for_byte_as_without),
+        cmocka_unit_test(host__wrong__usage_error),
         cmocka_unit_test(ids__wrong__one_line),
     };
 

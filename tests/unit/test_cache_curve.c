@@ -95,7 +95,8 @@ static void same_as_simulated(const struct cache_trace *trace, const struct curv
     assert_non_null(points);
     must(cache_curve(trace, config, capacities, count, points, &err), &err);
     for (size_t c = 0; c < count; c++) {
-        struct cache_config one = {config->evict, capacities[c], config->release, config->blocks, NULL};
+        struct cache_config one = {.evict = config->evict, .capacity_blocks = capacities[c],
+                                   .release = config->release, .blocks = config->blocks};
         struct cache_prefix prefix;
         struct cache_stream stream;
 

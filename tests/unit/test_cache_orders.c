@@ -30,7 +30,7 @@ static void must(int status, const struct err *err)
 static struct cache_prefix run_prefix(const struct cache_trace *trace, const char *order, uint64_t capacity,
                                       enum cache_release release)
 {
-    struct cache_config config = {kv_eviction_find(order), capacity, release, CACHE_ALL_BLOCKS, NULL};
+    struct cache_config config = {.evict = kv_eviction_find(order), .capacity_blocks = capacity, .release = release};
     struct cache_prefix result;
     struct err err = {0};
 

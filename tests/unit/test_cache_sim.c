@@ -80,8 +80,7 @@ static void prefix__leaf_first__tail_goes_first(void **fixture)
     must(cache_trace_add(&trace, 8, b, 2, &err), &err);
     must(cache_trace_add(&trace, 12, a, 3, &err), &err);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct cache_config config = {kv_eviction_find("lru"), cases[i].capacity, CACHE_LEAF_FIRST,
-                                      CACHE_ALL_BLOCKS, NULL};
+        struct cache_config config = {.evict = kv_eviction_find("lru"), .capacity_blocks = cases[i].capacity};
         struct cache_prefix result;
         int64_t hits[3];
 
@@ -259,9 +258,9 @@ static void random_traces__every_rule__as_the_slow_reference(void **fixture)
         struct cache_trace trace;
         struct err err = {0};
         uint32_t block_tokens = (uint32_t)draw(5) + 1;
-        struct cache_config config = {kv_eviction_find("lru"), draw(40) + 1,
-                                      draw(2) ? CACHE_LEAF_FIRST : CACHE_ROOT_FIRST,
-                                      draw(2) ? CACHE_ALL_BLOCKS : CACHE_FULL_BLOCKS, NULL};
+        struct cache_config config = {.evict = kv_eviction_find("lru"), .capacity_blocks = draw(40) + 1,
+                                      .release = draw(2) ? CACHE_LEAF_FIRST : CACHE_ROOT_FIRST,
+                                      .blocks = draw(2) ? CACHE_ALL_BLOCKS : CACHE_FULL_BLOCKS};
         bool chains = draw(2);
 
         must(cache_trace_init(&trace, block_tokens, &err), &err);
@@ -274,6 +273,181 @@ static void random_traces__every_rule__as_the_slow_reference(void **fixture)
         compare_stream(&trace, requests, &config);
         cache_trace_release(&trace);
     }
+}
+
+/* --- a host tier ---------------------------------------------------------------------------------- */
+
+struct two_levels {
+    struct list device, host; /* least recently used first */
+    struct cache_prefix found;
+    int64_t hits[REQUESTS];
+};
+
+/* To the newest end of the host's list; the oldest goes when there are too many. */
+static void slow_offload(struct two_levels *x, uint64_t id, uint64_t host_capacity)
+{
+    if (list_has(&x->host, id))
+        x->found.already_there_blocks++;
+    else
+        x->found.offloaded_blocks++;
+    list_drop(&x->host, id);
+    x->host.ids[x->host.count++] = id;
+    if (x->host.count > host_capacity) {
+        list_drop_at(&x->host, 0);
+        x->found.host_evicted_blocks++;
+    }
+}
+
+/* Both levels least recently used. A request's hits, then copies to the device (the last block's first), then room for
+ * it, each block that goes copied to the host, then its own blocks. */
+static void slow_two_levels(const struct request *requests, const struct cache_config *config, uint32_t block_tokens,
+                            struct two_levels *x)
+{
+    memset(x, 0, sizeof *x);
+    for (size_t r = 0; r < REQUESTS; r++) {
+        const struct request *request = &requests[r];
+        uint64_t full = request->prompt_tokens / block_tokens;
+        uint64_t m = config->blocks == CACHE_FULL_BLOCKS && full < request->n ? full : request->n;
+        uint64_t run = 0;
+
+        x->hits[r] = -1;
+        if (m > config->capacity_blocks)
+            continue;
+        while (run < m && (list_has(&x->device, request->ids[run]) || list_has(&x->host, request->ids[run])))
+            run++;
+        x->hits[r] = (int64_t)run;
+        for (uint64_t i = run; i-- > 0;)
+            if (!list_has(&x->device, request->ids[i])) {
+                x->found.host_hit_blocks++;
+                x->found.fetched_blocks++;
+                list_drop(&x->host, request->ids[i]);
+                x->host.ids[x->host.count++] = request->ids[i];
+            }
+        for (uint64_t i = 0; i < m; i++) {
+            x->found.inserted_blocks += !list_has(&x->device, request->ids[i]);
+            list_drop(&x->device, request->ids[i]);
+        }
+        while (x->device.count + m > config->capacity_blocks) {
+            slow_offload(x, x->device.ids[0], config->host_capacity_blocks);
+            list_drop_at(&x->device, 0);
+            x->found.evicted_blocks++;
+        }
+        for (uint64_t i = 0; i < m; i++)
+            x->device.ids[x->device.count++] = request->ids[config->release == CACHE_LEAF_FIRST ? m - 1 - i : i];
+    }
+}
+
+static void compare_two_levels(const struct cache_trace *trace, const struct request *requests,
+                               const struct cache_config *config)
+{
+    static struct two_levels expected;
+    struct cache_prefix result;
+    int64_t hits[REQUESTS];
+    struct err err = {0};
+
+    must(cache_run_prefix(trace, config, &result, hits, &err), &err);
+    slow_two_levels(requests, config, trace->block_tokens, &expected);
+    assert_memory_equal(hits, expected.hits, sizeof hits);
+    check_u64_eq(result.inserted_blocks, expected.found.inserted_blocks);
+    check_u64_eq(result.evicted_blocks, expected.found.evicted_blocks);
+    check_u64_eq(result.resident_blocks_at_end, expected.device.count);
+    check_u64_eq(result.host_hit_blocks, expected.found.host_hit_blocks);
+    check_u64_eq(result.fetched_blocks, expected.found.fetched_blocks);
+    check_u64_eq(result.offloaded_blocks, expected.found.offloaded_blocks);
+    check_u64_eq(result.already_there_blocks, expected.found.already_there_blocks);
+    check_u64_eq(result.host_evicted_blocks, expected.found.host_evicted_blocks);
+    check_u64_eq(result.host_resident_blocks_at_end, expected.host.count);
+    check_u64_eq(result.offloaded_blocks + result.already_there_blocks, result.evicted_blocks);
+}
+
+static void random_trace(struct cache_trace *trace, struct request *requests, bool chains)
+{
+    struct err err = {0};
+    uint32_t block_tokens = (uint32_t)draw(5) + 1;
+
+    must(cache_trace_init(trace, block_tokens, &err), &err);
+    for (size_t r = 0; r < REQUESTS; r++) {
+        draw_request(&requests[r], chains, block_tokens);
+        must(cache_trace_add(trace, requests[r].prompt_tokens, requests[r].ids, requests[r].n, &err), &err);
+    }
+}
+
+static void host__random_traces__as_the_slow_reference(void **fixture)
+{
+    struct request requests[REQUESTS];
+
+    (void)fixture;
+    for (int round = 0; round < 1500; round++) {
+        struct cache_trace trace;
+        struct cache_config config = {.evict = kv_eviction_find("lru"), .capacity_blocks = draw(30) + 1,
+                                      .release = draw(2) ? CACHE_LEAF_FIRST : CACHE_ROOT_FIRST,
+                                      .blocks = draw(2) ? CACHE_ALL_BLOCKS : CACHE_FULL_BLOCKS,
+                                      .host_capacity_blocks = draw(40) + 1, .host_evict = kv_eviction_find("lru")};
+
+        random_trace(&trace, requests, draw(2));
+        compare_two_levels(&trace, requests, &config);
+        cache_trace_release(&trace);
+    }
+}
+
+/* Nothing is ever lost: the same hits as in a cache without end, under every pair of orders. */
+static void host__infinite__hits_of_the_infinite_cache(void **fixture)
+{
+    struct request requests[REQUESTS];
+
+    (void)fixture;
+    for (int round = 0; round < 100; round++) {
+        struct cache_trace trace;
+        struct cache_infinite infinite;
+        int64_t expected[REQUESTS], hits[REQUESTS];
+        struct err err = {0};
+
+        random_trace(&trace, requests, draw(2));
+        cache_run_infinite(&trace, &infinite, expected);
+        for (size_t i = 0; i < kv_eviction_count(); i++) {
+            struct cache_config config = {.evict = kv_eviction_at(i), .capacity_blocks = IDS_MAX + draw(10),
+                                          .host_capacity_blocks = CACHE_INFINITE,
+                                          .host_evict = kv_eviction_at(draw(kv_eviction_count()))};
+            struct cache_prefix result;
+
+            if ((config.evict->flags & KV_EVICTION_CLAIRVOYANT) != 0 || !host_tier_allows(config.host_evict))
+                continue;
+            must(cache_run_prefix(&trace, &config, &result, hits, &err), &err);
+            assert_memory_equal(hits, expected, sizeof hits);
+            check_u64_eq(result.host_evicted_blocks, 0);
+        }
+        cache_trace_release(&trace);
+    }
+}
+
+/* The device holds 2 blocks, the host 4. A = 1 2, B = 3, C = 1 2 3, too large, D = 1 2 again.
+ * B needs a place: 2, the tail, goes to the host. D: 1 is on the device, 2 on the host, fetched; 3 makes room for it. An
+ * id twice is one copy: E = 3 3 hits two blocks of the host with one fetch. */
+static void host__hand_made__hits_and_copies(void **fixture)
+{
+    static const uint64_t ids[][3] = {{1, 2}, {3}, {1, 2, 3}, {1, 2}, {3, 3}};
+    static const size_t counts[] = {2, 1, 3, 2, 2};
+    static const int64_t expected[] = {0, 0, -1, 2, 2};
+    struct cache_config config = {.evict = kv_eviction_find("lru"), .capacity_blocks = 2,
+                                  .host_capacity_blocks = 4, .host_evict = kv_eviction_find("lru")};
+    struct cache_trace trace;
+    struct cache_prefix result;
+    int64_t hits[5];
+    struct err err = {0};
+
+    (void)fixture;
+    must(cache_trace_init(&trace, 4, &err), &err);
+    for (size_t r = 0; r < 5; r++)
+        must(cache_trace_add(&trace, counts[r] * 4, ids[r], counts[r], &err), &err);
+    must(cache_run_prefix(&trace, &config, &result, hits, &err), &err);
+    assert_memory_equal(hits, expected, sizeof hits);
+    check_u64_eq(result.hit_blocks, 4);
+    check_u64_eq(result.host_hit_blocks, 3);
+    check_u64_eq(result.fetched_blocks, 2);
+    check_u64_eq(result.evicted_blocks, 4); /* 2; 3; and for E's two blocks 2 and 1 */
+    check_u64_eq(result.offloaded_blocks, 3);
+    check_u64_eq(result.already_there_blocks, 1);
+    cache_trace_release(&trace);
 }
 
 /* An id twice in a request takes one place. 1 1 2 in a cache of 3: the first request inserts 1 and 2,
@@ -290,7 +464,7 @@ static void prefix__id_twice_in_a_request__takes_one_place(void **fixture)
     must(cache_trace_add(&trace, 12, ids, 3, &err), &err);
     must(cache_trace_add(&trace, 12, ids, 3, &err), &err);
     for (size_t i = 0; i < 2; i++) {
-        struct cache_config config = {kv_eviction_find("lru"), 3, releases[i], CACHE_ALL_BLOCKS, NULL};
+        struct cache_config config = {.evict = kv_eviction_find("lru"), .capacity_blocks = 3, .release = releases[i]};
         struct cache_prefix result;
         int64_t hits[2];
 
@@ -334,6 +508,9 @@ int main(void)
         cmocka_unit_test(walkthrough__every_configuration__every_figure),
         cmocka_unit_test(prefix__leaf_first__tail_goes_first),
         cmocka_unit_test(random_traces__every_rule__as_the_slow_reference),
+        cmocka_unit_test(host__random_traces__as_the_slow_reference),
+        cmocka_unit_test(host__infinite__hits_of_the_infinite_cache),
+        cmocka_unit_test(host__hand_made__hits_and_copies),
         cmocka_unit_test(prefix__id_twice_in_a_request__takes_one_place),
         cmocka_unit_test(index__many_ids__dense_numbers_in_order_of_appearance),
     };

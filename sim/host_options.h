@@ -1,0 +1,13 @@
+/* The host tier's options, for `run` and `cache`. */
+#ifndef PAGESIM_HOST_OPTIONS_H
+#define PAGESIM_HOST_OPTIONS_H
+
+#include "allocator/eviction.h"
+#include "workloads/err.h"
+
+/* The eviction order of that name; -1 with err (ERR_USAGE, which names the option). */
+int eviction_order_find(const char *option, const char *name, const struct kv_eviction_ops **order, struct err *err);
+/* The same for --host-evict: one that works on keys alone. */
+int host_order_find(const char *name, const struct kv_eviction_ops **order, struct err *err);
+
+#endif
