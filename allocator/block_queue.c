@@ -160,6 +160,37 @@ void block_queue_take(struct block_queue *queue, kv_block *out, uint32_t count)
     count_evicted(queue, evicted, distinct);
 }
 
+/* Of the blocks with one key, look-ups find the first: the others have no use while it is there. */
+static uint64_t next_use(const struct block_queue *queue, kv_block block)
+{
+    const struct keyed_block *node = &queue->nodes[block];
+    if ((node->flags & BLOCK_FIRST) == 0 || queue->observer.next_use == NULL)
+        return UINT64_MAX;
+    return queue->observer.next_use(queue->observer.context, node->key);
+}
+
+void block_queue_foresee(struct block_queue *queue, const uint64_t *keys, uint64_t count, bool useful)
+{
+    struct kv_eviction *order = queue->order;
+    for (uint64_t i = 0; i < count; i++) {
+        kv_block block = block_index_find(&queue->index, keys[i]);
+        if (block == KV_BLOCK_NONE || queue->nodes[block].refs > 0)
+            continue;
+        order->ops->foresee(order, block - 1, useful ? next_use(queue, block) : UINT64_MAX);
+        order->ops->touch(order, block - 1);
+    }
+}
+
+static void give_foreseen(struct block_queue *queue, kv_block block)
+{
+    struct kv_eviction *order = queue->order;
+    order->ops->foresee(order, block - 1, next_use(queue, block));
+    order->ops->give(order, block - 1);
+    /* The first may have been given up for this one: it is what will be found. */
+    if ((queue->nodes[block].flags & BLOCK_FIRST) == 0)
+        block_queue_foresee(queue, &queue->nodes[block].key, 1, true);
+}
+
 /* Of the blocks from number i on, those that have just been freed without a key go to the head, the last foremost. */
 static void give_to_head(struct block_queue *queue, const kv_block *blocks, uint32_t i, uint32_t count)
 {
@@ -192,7 +223,9 @@ void block_queue_give(struct block_queue *queue, const kv_block *blocks, uint32_
         bool keyed = (node->flags & BLOCK_KEYED) != 0;
         freed++;
         cached += keyed;
-        if (keyed && order != NULL)
+        if (keyed && order != NULL && order->ops->foresee != NULL)
+            give_foreseen(queue, block);
+        else if (keyed && order != NULL)
             order->ops->give(order, block - 1);
         else if (keyed || !to_head)
             put_at(ring, nodes, tail++, block);

@@ -57,6 +57,10 @@ void block_queue_set_key(struct block_queue *queue, kv_block block, uint64_t key
 void block_queue_set_keys(struct block_queue *queue, const kv_block *blocks, const uint64_t *keys,
                           uint32_t count, uint32_t first);
 
+/* Of orders that must know the future: of these keys' blocks those that a look-up finds and nobody holds are told their next
+ * use anew, by the observer's word, or, without `useful`, that there is none. */
+void block_queue_foresee(struct block_queue *queue, const uint64_t *keys, uint64_t count, bool useful);
+
 /* How many leading keys are those of some block; writes these blocks to out and counts the unheld ones. */
 uint32_t block_queue_find_chain(const struct block_queue *queue, const uint64_t *keys, uint32_t count,
                                 kv_block *out, uint32_t *unheld);

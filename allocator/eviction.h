@@ -44,7 +44,8 @@ enum kv_eviction_flags {
     /* A larger cache always holds what a smaller one holds, the most recently given: miss-ratio
      * curves come from one pass. */
     KV_EVICTION_STACK = 1 << 1,
-    /* Must be told the future, through foresee. A bound, not a policy. */
+    /* Must be told the future, through foresee. In `cache` a bound; in `run`, where what is evicted decides what runs when, a
+     * heuristic. */
     KV_EVICTION_CLAIRVOYANT = 1 << 2,
     /* Uses more of a block than its key and its uses: its place in its prompt, or the kind of request. It cannot order a
      * host tier, where evicted blocks arrive with their keys alone. */
@@ -88,7 +89,7 @@ struct kv_eviction_ops {
     /* Optional. The object, in use, now carries this content: a miss was filled. */
     void (*insert)(struct kv_eviction *order, uint32_t object, const struct kv_content *content);
     /* Clairvoyant orders only. The object's next use is the next-th, UINT64_MAX: it has none. Told
-     * before the object is given or touched. */
+     * before the object is given or touched; when the future of an object inside changes, it is told and touched. */
     void (*foresee)(struct kv_eviction *order, uint32_t object, uint64_t next);
     /* Nobody uses the object any more. */
     void (*give)(struct kv_eviction *order, uint32_t object);
@@ -125,8 +126,8 @@ const struct kv_eviction_ops *kv_eviction_find(const char *name); /* NULL when u
  * NULL: out of memory. */
 struct kv_eviction *kv_eviction_create(const struct kv_eviction_ops *ops, uint32_t objects, const struct kv_value *values);
 
-/* "lru|2q|...": orders that need no knowledge of the future, as choices of an option; and the order of a choice, NULL for the first,
- * which a free queue makes by itself. */
+/* "lru|2q|...": all orders as choices of an option; and the order of a choice, NULL for the first, which a free queue makes by
+ * itself. */
 extern char kv_eviction_choices[];
 const struct kv_eviction_ops *kv_eviction_choice(uint64_t index);
 

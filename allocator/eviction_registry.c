@@ -29,7 +29,7 @@ char kv_eviction_choices[1024] = "lru";
 
 static bool is_choice(const struct kv_eviction_ops *order)
 {
-    return strcmp(order->name, "lru") != 0 && (order->flags & KV_EVICTION_CLAIRVOYANT) == 0;
+    return strcmp(order->name, "lru") != 0;
 }
 
 static bool add_choice(const struct kv_eviction_ops *order)

@@ -332,6 +332,14 @@ static const char *check_walk(const struct kv_policy *policy)
     return as_checker(policy)->inner->ops->check(as_checker(policy)->inner);
 }
 
+static void check_foreseen(struct kv_policy *policy, const uint64_t *keys, uint64_t count)
+{
+    struct kv_checker *c = as_checker(policy);
+    begin_call(c, NULL, 0, "foreseen");
+    c->inner->ops->foreseen(c->inner, keys, count);
+    end_call(c, "foreseen");
+}
+
 static void check_destroy(struct kv_policy *policy)
 {
     struct kv_checker *c = as_checker(policy);
@@ -363,6 +371,7 @@ static struct kv_policy_ops wrapper_table(const struct kv_policy_ops *inner)
     ops.free_queue = inner->free_queue != NULL ? check_free_queue : NULL;
     ops.cache_facts = inner->cache_facts != NULL ? check_cache_facts : NULL;
     ops.check = inner->check != NULL ? check_walk : NULL;
+    ops.foreseen = inner->foreseen != NULL ? check_foreseen : NULL;
     ops.keyed = inner->keyed != NULL ? check_keyed : NULL;
     ops.region = inner->region != NULL ? check_region : NULL;
     return ops;

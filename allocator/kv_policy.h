@@ -73,6 +73,9 @@ struct kv_observer {
     /* A question, of policies with queue_requests: how many of the waiting requests will look for the key, which a
      * block now carries. NULL: none. */
     uint32_t (*expected)(void *context, uint64_t key);
+    /* A question, of policies that foresee: when will somebody look for this key next? The number of a request, UINT64_MAX:
+     * nobody will. NULL: nobody will for any. */
+    uint64_t (*next_use)(void *context, uint64_t key);
 };
 
 /* A request as a policy may see it. */
@@ -188,6 +191,8 @@ struct kv_policy {
     bool clairvoyant;       /* flag or option value (reserve pow2, oracle, ...) makes it so */
     bool keys_may_wait;     /* KV_CACHES: until a block is looked for or released, all is the same whether it has got its key
                                or will get it later; no order of eviction is told of keys when they are given */
+    bool foresees;          /* asks the observer for next uses, which makes it clairvoyant: a heuristic, no bound, as what is evicted
+                               decides what runs when. foreseen is there */
     bool tells_kinds;       /* an order of eviction tells requests apart by priority and category */
     bool keeps_time;        /* pins end with time: clock and next_unpin are there, and count */
     uint64_t queue_requests; /* of so many waiting requests, the first ones, it wants to be told the keys: expect is there */
@@ -261,6 +266,9 @@ struct kv_policy_ops {
     uint64_t (*next_unpin)(const struct kv_policy *policy);
     /* Optional (queue_requests). From now on that many of the waiting requests will look for this key. */
     void (*expect)(struct kv_policy *policy, uint64_t key, uint32_t requests);
+
+    /* Optional (foresees). The next uses of these keys have changed. */
+    void (*foreseen)(struct kv_policy *policy, const uint64_t *keys, uint64_t count);
 
     /* Optional, for pictures (KV_CACHES). Whether the block carries a key now; which, if key is not NULL. O(1). */
     bool (*keyed)(const struct kv_policy *policy, kv_block block, uint64_t *key);

@@ -56,6 +56,7 @@ struct kv_policy *paged_create(const struct kv_policy_ops *ops, const struct kv_
 {
     uint32_t blocks = block_count_for_pool(geometry, config->block_tokens, config->null_block, why,
                                            why_bytes);
+    bool foresees = config->caches && config->evict != NULL && (config->evict->flags & KV_EVICTION_CLAIRVOYANT) != 0;
     if (blocks == 0)
         return NULL;
     struct paged *p = calloc(1, sizeof *p);
@@ -69,7 +70,8 @@ struct kv_policy *paged_create(const struct kv_policy_ops *ops, const struct kv_
         .total_units = blocks,
         .usable_units = blocks - config->null_block,
         .block_tokens = config->block_tokens,
-        .clairvoyant = (ops->flags & KV_CLAIRVOYANT) != 0,
+        .clairvoyant = (ops->flags & KV_CLAIRVOYANT) != 0 || foresees,
+        .foresees = foresees,
         .keys_may_wait = config->caches && config->evict == NULL,
         .tells_kinds = config->caches && config->evict != NULL && config->evict->begin != NULL,
     };
@@ -135,6 +137,22 @@ static void set_keys(struct paged *p, kv_seq seq, const uint64_t *keys, uint64_t
         block_queue_set_keys(&p->queue, row + i, keys + i, (uint32_t)end - i, i);
     if (s->keyed_blocks < end)
         s->keyed_blocks = (uint32_t)end;
+}
+
+/* What a sequence is about to compute and to key anew makes a cached copy superfluous: orders that know the future let it go
+ * first. */
+static void give_up_copies(struct paged *p, const uint64_t *keys, uint64_t from, uint64_t keyed_tokens)
+{
+    uint64_t end = keyed_tokens / p->base.block_tokens;
+    if (p->base.foresees && from < end)
+        block_queue_foresee(&p->queue, keys + from, end - from, false);
+}
+
+void paged_foreseen(struct kv_policy *policy, const uint64_t *keys, uint64_t count)
+{
+    struct paged *p = (struct paged *)policy;
+    if (policy->foresees)
+        block_queue_foresee(&p->queue, keys, count, true);
 }
 
 /* Orders that tell requests apart learn whose hits and keys follow. */
@@ -245,6 +263,8 @@ enum kv_status paged_admit(struct kv_policy *policy, const struct kv_ask *ask, s
         return KV_NO_SPACE;
     taken->new_blocks = (uint32_t)minus_or_zero(plan.end, plan.base);
     tell_kind(p, ask->request);
+    if (ask->keyed_tokens > 0)
+        give_up_copies(p, ask->keys[0], plan.base, ask->keyed_tokens);
     fill_table(p, ask, &plan);
     if (p->caches && ask->keyed_tokens > 0)
         set_keys(p, ask->seqs[0], ask->keys[0], ask->keyed_tokens);
@@ -337,6 +357,8 @@ enum kv_status paged_extend(struct kv_policy *policy, const struct kv_ask *ask, 
     }
     taken->new_blocks = (uint32_t)minus_or_zero(end, block_table_seq(&p->table, ask->seqs[0])->blocks);
     tell_kind(p, ask->request);
+    for (uint32_t k = 0; k < ask->seq_count && ask->keyed_tokens > 0; k++)
+        give_up_copies(p, ask->keys[k], block_table_seq(&p->table, ask->seqs[k])->keyed_blocks, ask->keyed_tokens);
     for (uint32_t k = 0; k < ask->seq_count; k++)
         grow_sequence(p, ask, k, end);
     return KV_OK;

@@ -60,6 +60,7 @@ const char *paged_check(const struct kv_policy *policy);
 
 /* With caching only. */
 void paged_lookup(struct kv_policy *policy, const uint64_t *keys, uint64_t tokens, struct kv_hit *hit);
+void paged_foreseen(struct kv_policy *policy, const uint64_t *keys, uint64_t count);
 void paged_cache_facts(const struct kv_policy *policy, struct kv_cache_facts *facts);
 bool paged_keyed(const struct kv_policy *policy, kv_block block, uint64_t *key);
 

@@ -60,7 +60,7 @@ static void print_eviction_flags(const struct kv_eviction_ops *order)
     if (order->flags & KV_EVICTION_ORPHANS)
         printf("    may evict a block before what continues it\n");
     if (order->flags & KV_EVICTION_CLAIRVOYANT)
-        printf("    clairvoyant: a bound, in 'pagesim cache' on traces only\n");
+        printf("    clairvoyant: in 'pagesim cache' a bound, in 'pagesim run' a heuristic; needs a trace that can be read twice\n");
     if (order->flags & KV_EVICTION_STRUCTURE)
         printf("    knows prompts or kinds of requests: not for a host tier\n");
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sim/compare.h"
+#include "sim/report.h"
 
 /* The table's rows when nobody says which; those that are 0 on both sides are left out. */
 static const char *const usual[] = {
@@ -171,7 +172,7 @@ static double number_of(const struct result *r, const char *key)
 static void head_lines(const struct compare_head *head, const struct compare_group *group, FILE *out)
 {
     const struct result *first = group->pairs[0].a;
-    fprintf(out, "A  %s\nB  %s\n", head->a, head->b);
+    fprintf(out, "A  %s%s\nB  %s%s\n", head->a, report_knowledge(first), head->b, report_knowledge(group->pairs[0].b));
     if (group->label[0]) fprintf(out, "%s\n", group->label);
     fprintf(out, "%s, %.0f requests", text_of(first, "trace"), number_of(first, "requests"));
     if (head->drawn) fprintf(out, ", %zu pair%s, seeds from %.0f on", group->count, group->count == 1 ? "" : "s", number_of(first, "seed"));
@@ -268,6 +269,8 @@ int compare_print_json(const struct compare_head *head, const struct compare_gro
         result_text(&r, "version", PAGESIM_VERSION);
         result_text(&r, "a", head->a);
         result_text(&r, "b", head->b);
+        result_bool(&r, "a_clairvoyant", report_knowledge(first)[0] != '\0');
+        result_bool(&r, "b_clairvoyant", report_knowledge(group->pairs[0].b)[0] != '\0');
         result_text(&r, "label", group->label);
         result_text(&r, "trace", text_of(first, "trace"));
         result_f64(&r, "confidence", head->confidence);

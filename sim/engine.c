@@ -189,7 +189,7 @@ static void on_episode_closed(void *context, const struct episode *episode, uint
 
 static int make_policy(struct engine *e, struct err *err)
 {
-    struct kv_observer observer = {.context = e, .copied = on_copied};
+    struct kv_observer observer = {.context = e, .copied = on_copied, .next_use = engine_next_use};
     /* A full pool evicts for every block: a call for each only where somebody listens; they are counted all the same. */
     if (e->config.hooks.step || e->config.hooks.event) observer.evicted = on_evicted;
     const struct kv_policy_ops *ops = e->config.policy;
@@ -313,6 +313,7 @@ void engine_destroy(struct engine *e)
     }
     shared_prefix_destroy(e->shared);
     turns_release(&e->turns);
+    future_release(&e->future);
     edge_destroy(e->edge);
     kv_destroy(e->policy);
     quantiles_release(&e->stats.ttft_ns);
@@ -632,6 +633,7 @@ static int run_steps(struct engine *e, struct wl_source *source)
 int engine_run(struct engine *e, struct wl_source *source, struct err *err)
 {
     e->err = err;
+    if (engine_read_future(e, source)) return -1;
     int status = e->config.scheduler->serial ? engine_run_serial(e, source) : run_steps(e, source);
     if (status) return -1;
     if (e->out_of_memory) return err_set(err, ERR_FAILED, "out of memory");

@@ -6,6 +6,7 @@
 #include "sim/edge.h"
 #include "sim/engine.h"
 #include "sim/engine_park.h"
+#include "sim/future.h"
 #include "sim/shared_prefix.h"
 #include "sim/turns.h"
 
@@ -96,6 +97,7 @@ struct engine {
     struct shared_prefix *shared; /* NULL unless the policy caches */
     bool caches;
     struct turns turns; /* of policies with tells_kinds */
+    struct future future; /* of policies that foresee */
 
     uint64_t now;
     struct park park;
@@ -240,6 +242,17 @@ bool engine_rebuild_swapped(struct engine *engine, struct sim_request *request);
 void engine_move_clock(struct engine *engine, uint64_t now);
 void engine_take_content(struct engine *engine, struct sim_request *request,
                          const struct wl_request *from);
+/* Whether the request is turned away as it comes: no tokens or too many, more samples than can ever run. */
+bool engine_never_runs(const struct engine *engine, const struct wl_request *from);
+
+/* The future (engine_future.c), of policies that foresee; else nothing happens. Reads the source to its end and rewinds it. -1 with
+ * engine->err; ERR_USAGE: the source can be read only once. */
+int engine_read_future(struct engine *engine, struct wl_source *source);
+/* The observer's answer. */
+uint64_t engine_next_use(void *engine, uint64_t key);
+/* The request is not ahead any more, as it was admitted for the first time just now or ends without that. */
+void engine_pass(struct engine *engine, struct sim_request *request);
+
 /* Makes the content keys of all blocks that the request will ever fill, once. False when memory is out. */
 bool engine_prepare_keys(struct engine *engine, struct sim_request *request);
 /* Whether nobody can tell if the blocks that a decoding request fills get their keys at once or later, at the latest when

@@ -273,6 +273,7 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
     engine_share_filled(e, r);
     engine_account(e, r);
     log_scheduled(e, r, hit->tokens, hit, &taken);
+    engine_pass(e, r);
     r->ever_admitted = true;
     engine_event(e, EVENT_ADMIT, r, hit->tokens, new_units);
     return KV_OK;

@@ -124,6 +124,7 @@ void engine_drop(struct engine *e, struct sim_request *r)
         engine_leave_host(e, r);
     }
     engine_unshare(e, r);
+    engine_pass(e, r);
     give_request(e, r);
 }
 
@@ -145,11 +146,21 @@ static void set_lengths(struct engine *e, struct sim_request *r, const struct wl
     };
 }
 
+static bool bad_length(const struct engine *e, const struct wl_request *from)
+{
+    return from->prompt_tokens == 0 || from->prompt_tokens >= e->config.max_model_len;
+}
+
 /* More samples than can ever run or be scheduled together. */
 static bool samples_never_fit(const struct engine *e, uint32_t samples)
 {
     if (samples > e->request_seqs) return true;
     return !e->config.scheduler->serial && samples > e->config.max_num_batched_tokens;
+}
+
+bool engine_never_runs(const struct engine *e, const struct wl_request *from)
+{
+    return bad_length(e, from) || samples_never_fit(e, from->samples);
 }
 
 struct sim_request *engine_arrive(struct engine *e, const struct wl_request *from)
@@ -168,7 +179,7 @@ struct sim_request *engine_arrive(struct engine *e, const struct wl_request *fro
     r->kv.samples = from->samples;
     if (from->id && !(r->id = strdup(from->id))) e->out_of_memory = true;
     engine_event(e, EVENT_ARRIVE, r, from->prompt_tokens, from->output_tokens);
-    if (from->prompt_tokens == 0 || from->prompt_tokens >= e->config.max_model_len) {
+    if (bad_length(e, from)) {
         e->stats.rejected++;
         engine_event(e, EVENT_REJECT, r, 0, 0);
         if (e->config.hooks.step) engine_array_add(e, &e->rejected, r); /* freed after its step's line */

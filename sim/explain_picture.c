@@ -102,7 +102,7 @@ static void draw_head(struct explain_screen *s, const struct engine *e, const st
     explain_putf(s, "%s %" PRIu64 "%s", serial ? "request" : "step", serial ? e->stats.requests - 1 : e->stats.steps,
                  serial ? "" : m->kind == LOOK_PASS ? ", scheduled" : "+, ended");
     if (!serial) explain_putf(s, " at %" PRIu64 " ns", e->now);
-    explain_putf(s, "; %s", e->policy->ops->name);
+    explain_putf(s, "; %s%s", e->policy->ops->name, e->policy->foresees ? " (clairvoyant heuristic)" : "");
     if (in_blocks(e)) explain_putf(s, ", %" PRIu64 " blocks of %" PRIu32, e->policy->usable_units, e->policy->block_tokens);
     else explain_putf(s, ", %" PRIu64 " slots", e->policy->usable_units);
     if (m->instants > 0) explain_putf(s, "; instant %" PRIu64 " of %" PRIu64, m->instant + 1, m->instants);

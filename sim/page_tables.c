@@ -129,6 +129,12 @@ static bool column_used(const struct page *page, const struct column *c)
     return false;
 }
 
+static const char *knowledge(const struct result *r)
+{
+    if (page_number(r, "clairvoyant_heuristic", 0) > 0) return " <small>(clairvoyant heuristic)</small>";
+    return page_number(r, "clairvoyant", 0) > 0 ? " <small>(a bound)</small>" : "";
+}
+
 static void balance_many(const struct page *page, FILE *out)
 {
     size_t shown = page->rows.count < PAGE_STATIC_ROWS ? page->rows.count : PAGE_STATIC_ROWS;
@@ -147,7 +153,8 @@ static void balance_many(const struct page *page, FILE *out)
         const struct result *r = page->rows.rows[i].result;
         fputs("<tr><th scope=\"row\">", out);
         html_text(page->labels[i], out);
-        fputs(page_number(r, "clairvoyant", 0) > 0 ? " <small>(a bound)</small></th><td>" : "</th><td>", out);
+        fputs(knowledge(r), out);
+        fputs("</th><td>", out);
         bar(r, out);
         fputs("</td>", out);
         for (size_t c = 0; c < COLUMNS; c++) {

@@ -178,7 +178,10 @@ static void say_speed(const struct result *r, FILE *out)
 
 static void say_cautions(const struct result *r, FILE *out)
 {
-    if (page_number(r, "clairvoyant", 0) > 0)
+    if (page_number(r, "clairvoyant_heuristic", 0) > 0)
+        fputs("<p class=\"note\">A clairvoyant heuristic: the eviction order knows when each block is looked for next, as no server does. What it evicts "
+              "decides what runs when, so it is no bound.</p>\n", out);
+    else if (page_number(r, "clairvoyant", 0) > 0)
         fputs("<p class=\"note\">This policy knows every output length beforehand, as no server does: a bound, not a competitor.</p>\n", out);
     if (page_number(r, "trace_cut", 0) > 0)
         fputs("<p class=\"note\">The trace was cut: only its first requests were simulated (<code>--max-requests</code>).</p>\n", out);
@@ -260,7 +263,7 @@ static void compare_all(const struct page *page, FILE *out)
     html_count(page->rows.count, out);
     fputs(" results beside each other", out);
     if (bounds > 0) {
-        fprintf(out, "; %zu of them %s a policy that knows every output length beforehand, and %s left out of what follows", bounds,
+        fprintf(out, "; %zu of them %s a policy that knows the future, and %s left out of what follows", bounds,
                 bounds == 1 ? "is of" : "are of", bounds == 1 ? "is" : "are");
     }
     fputs(".</p>\n<ul>\n", out);

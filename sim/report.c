@@ -67,6 +67,7 @@ static void report_pool(struct result *r, const struct engine *e, const struct o
     result_u64(r, "pool_slots", e->config.geometry.pool_bytes / e->config.geometry.bytes_per_token);
     result_u64(r, "max_model_len", e->config.max_model_len);
     result_bool(r, "clairvoyant", p->clairvoyant);
+    result_bool(r, "clairvoyant_heuristic", p->foresees);
 }
 
 /* A trace without content has no hit rate, which is not the same as a hit rate of 0. */

@@ -18,6 +18,8 @@ void report_figures(struct result *result, struct engine *engine, const struct o
 /* The effective options as `options.NAME`. */
 void report_options(struct result *result, const struct optset *set);
 
+/* Behind the name of what the result is of: " (clairvoyant)", " (clairvoyant heuristic)", or "" without knowledge of the future. */
+const char *report_knowledge(const struct result *result);
 /* The balance sheet for people: where the pool's bytes were on average, and what was refused. */
 void report_table(const struct result *result, FILE *out);
 

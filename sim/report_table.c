@@ -167,13 +167,24 @@ static void hit_lines(const struct result *r, FILE *out)
     }
 }
 
+static bool is_true(const struct result *r, const char *key)
+{
+    const struct result_entry *entry = result_find(r, key);
+    return entry && entry->kind == RESULT_BOOL && entry->yes;
+}
+
+const char *report_knowledge(const struct result *r)
+{
+    if (is_true(r, "clairvoyant_heuristic")) return " (clairvoyant heuristic)";
+    return is_true(r, "clairvoyant") ? " (clairvoyant)" : "";
+}
+
 void report_table(const struct result *r, FILE *out)
 {
-    const struct result_entry *clairvoyant = result_find(r, "clairvoyant");
     const struct result_entry *note = result_find(r, "step_time_note");
     bool noted = note && note->kind == RESULT_TEXT;
     fprintf(out, "policy %s%s, rules %s, scheduler %s, step time %s%s%s%s\n", text_of(r, "policy"),
-            clairvoyant && clairvoyant->yes ? " (clairvoyant)" : "", text_of(r, "rules"),
+            report_knowledge(r), text_of(r, "rules"),
             text_of(r, "scheduler"), text_of(r, "step_time"), noted ? " (" : "", noted ? note->text : "",
             noted ? ")" : "");
     fprintf(out, "trace %s, checksum %s\n\n", text_of(r, "trace"), text_of(r, "trace_checksum"));

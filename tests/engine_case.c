@@ -27,12 +27,19 @@ static int source_next(struct wl_source *source, struct wl_draft **draft, struct
     return 1;
 }
 
+static int source_rewind(struct wl_source *source, struct err *err)
+{
+    (void)err;
+    ((struct case_source *)source)->at = 0;
+    return 0;
+}
+
 static void source_release(struct wl_source *source)
 {
     (void)source;
 }
 
-static const struct wl_source_ops source_ops = {.next = source_next, .release = source_release};
+static const struct wl_source_ops source_ops = {.next = source_next, .rewind = source_rewind, .release = source_release};
 
 struct wl_source *engine_case_source(const struct engine_case *c)
 {
@@ -42,6 +49,7 @@ struct wl_source *engine_case_source(const struct engine_case *c)
     assert_non_null(s);
     s->c = c;
     assert_int_equal(wl_source_init(&s->source, &source_ops, "case", "case", &plain, &err), 0);
+    s->source.can_rewind = true;
     return &s->source;
 }
 

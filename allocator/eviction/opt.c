@@ -1,7 +1,7 @@
 /* Belady's MIN (1966) for prompts: evicts what is needed again last; among equals the latest in its prompt, then
  * the lowest number. A block is needed no later than what continues it, so with content that forms chains the
  * prefix of a cached block is cached too, every cached block of a prompt hits, and no policy that keeps a
- * running request whole hits more blocks. It must be told the future. */
+ * running request whole hits more blocks. It must be told the future. In `run` that is what the trace says (sim/future.h). */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -107,8 +107,10 @@ const struct kv_eviction_ops kv_eviction_opt_ops = {
     .summary = "what is needed again last goes first: the bound on hit blocks",
     .source = "Belady 1966, for whole prompts",
     .description = "Knows when each block is needed next and evicts the one needed last, the latest in its prompt among "
-                   "those never needed. The most hit blocks that any order can reach, for requests that fit. A bound, "
-                   "not a policy. O(log n).",
+                   "those never needed. In 'cache' the most hit blocks that any order can reach, for requests that fit: a "
+                   "bound, not a policy. In 'run' a clairvoyant heuristic: the next use of a block is the first request of the "
+                   "trace, among those not admitted yet, that would look for it; but what is evicted decides what runs when, so "
+                   "another order can do better. It reads the trace twice, so no pipe. O(log n).",
     .create = opt_create,
     .destroy = opt_destroy,
     .insert = opt_insert,

@@ -58,5 +58,6 @@ const struct kv_policy_ops kv_policy_prefix_ops = {
     .free_queue = paged_free_queue,
     .cache_facts = paged_cache_facts,
     .check = paged_check,
+    .foreseen = paged_foreseen,
     .keyed = paged_keyed,
 };

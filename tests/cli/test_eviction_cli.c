@@ -149,6 +149,97 @@ static void wa__serial_run_of_conversations__as_in_cache(void **fixture)
     assert_true(run > hits_of_cache(CONVERSATIONS, "lru", "10000") + 1000);
 }
 
+/* --- opt in run -------------------------------------------------------------------------------------------- */
+
+static void opt__serial_run_of_conversations__the_bound_of_cache(void **fixture)
+{
+    static const char *const pools[][2] = {{"502", "500"}, {"3002", "3000"}, {"10002", "10000"}};
+
+    (void)fixture;
+    for (size_t i = 0; i < sizeof pools / sizeof pools[0]; i++)
+        check_i64_eq(hits_of_serial(CONVERSATIONS, "opt", pools[i][0]), hits_of_cache(CONVERSATIONS, "opt", pools[i][1]));
+}
+
+/* A pipe cannot be read twice; the same requests from a file can. */
+static void opt__trace_from_a_pipe__exit_2(void **fixture)
+{
+    struct cli_input input = {.stdin_bytes = returning, .stdin_count = sizeof returning - 1};
+    const char *const argv[] = {"run", "--evict", "opt", "--trace-block-size", "16", "-", NULL};
+    struct cli_result result;
+
+    (void)fixture;
+    cli_run(&result, &input, argv);
+    check_i64_eq(result.status, 2);
+    check_str_eq(result.err, "pagesim: -: found a trace that can be read only once, expected one that can be read twice "
+                             "(a file, a generator): the eviction order must know what comes\n");
+    check_str_eq(result.out, "");
+    cli_release(&result);
+}
+
+static json_t *json_of_run(const char *trace, const char *order)
+{
+    struct cli_result result;
+
+    CLI(&result, "run", "--evict", order, "--trace-block-size", "16", "--num-gpu-blocks-override", "7", "--json", trace);
+    if (result.status != 0)
+        fail_msg("status %d: %s", result.status, result.err);
+    json_t *object = json_loads(result.out, 0, NULL);
+    assert_non_null(object);
+    json_object_del(object, "trace");
+    json_object_del(json_object_get(object, "options"), "trace");
+    cli_release(&result);
+    return object;
+}
+
+static void opt__plain_and_compressed_trace__same_result_and_label(void **fixture)
+{
+    char *dir = cli_temp_dir();
+    const char *path = cli_write(dir, "t.jsonl", returning, sizeof returning - 1);
+    char packed[4096];
+    struct cli_result result;
+
+    (void)fixture;
+    cli_run(&result, &(struct cli_input){.program = "gzip"}, (const char *const[]){"-k", path, NULL});
+    check_i64_eq(result.status, 0);
+    cli_release(&result);
+    (void)snprintf(packed, sizeof packed, "%s.gz", path);
+    json_t *plain = json_of_run(path, "opt"), *compressed = json_of_run(packed, "opt"), *lru = json_of_run(path, "lru");
+    assert_true(json_equal(plain, compressed));
+    assert_true(json_is_true(json_object_get(plain, "clairvoyant")));
+    assert_true(json_is_true(json_object_get(plain, "clairvoyant_heuristic")));
+    assert_true(json_is_false(json_object_get(lru, "clairvoyant_heuristic")));
+    json_decref(plain);
+    json_decref(compressed);
+    json_decref(lru);
+
+    CLI(&result, "run", "--evict", "opt", "--trace-block-size", "16", path);
+    assert_non_null(strstr(result.out, "policy prefix (clairvoyant heuristic), "));
+    cli_release(&result);
+    CLI(&result, "compare", "evict=lru", "evict=opt", "--trace-block-size", "16", path);
+    assert_non_null(strstr(result.out, "A  evict=lru\nB  evict=opt (clairvoyant heuristic)\n"));
+    cli_release(&result);
+    CLI(&result, "explain", "--at", "0", "--evict", "opt", "--trace-block-size", "16", path);
+    assert_non_null(strstr(result.out, "prefix (clairvoyant heuristic)"));
+    cli_release(&result);
+    cli_temp_remove(dir);
+}
+
+/* Threads share the trace, not what of it has passed. */
+static void opt__sweep_with_threads__same_bytes(void **fixture)
+{
+    struct cli_result one, four;
+
+    (void)fixture;
+    CLI(&one, "sweep", "--evict", "lru,opt,wa", "--num-gpu-blocks-override", "200,400,800", "--threads", "1",
+        "gen:requests=500,arrivals=poisson:20,continue=0.5/0.8,content=tokens");
+    CLI(&four, "sweep", "--evict", "lru,opt,wa", "--num-gpu-blocks-override", "200,400,800", "--threads", "4",
+        "gen:requests=500,arrivals=poisson:20,continue=0.5/0.8,content=tokens");
+    check_i64_eq(one.status, 0);
+    check_str_eq(four.out, one.out);
+    cli_release(&one);
+    cli_release(&four);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +247,10 @@ int main(void)
         cmocka_unit_test(priority__block_held_by_two__has_the_more_urgent),
         cmocka_unit_test(priority__cache_of_content__as_in_run),
         cmocka_unit_test(wa__serial_run_of_conversations__as_in_cache),
+        cmocka_unit_test(opt__serial_run_of_conversations__the_bound_of_cache),
+        cmocka_unit_test(opt__trace_from_a_pipe__exit_2),
+        cmocka_unit_test(opt__plain_and_compressed_trace__same_result_and_label),
+        cmocka_unit_test(opt__sweep_with_threads__same_bytes),
     };
     return cmocka_run_group_tests_name("eviction orders of the command line", tests, NULL, NULL);
 }

@@ -49,6 +49,8 @@ const struct engine_variant engine_variants[] = {
     {"jemalloc", "reserve=max"},
     {"dynamic", NULL},
     {"prefix", NULL},
+    {"prefix", "evict=opt"},
+    {"prefix", "evict=wa"},
     {"ideal", NULL},
 };
 static_assert(sizeof engine_variants / sizeof engine_variants[0] == ENGINE_VARIANTS, "as in the header");
