@@ -1,10 +1,10 @@
 /* A second level of a prefix cache in host memory: which content keys it holds, in an eviction order of its own. It keeps
  * books only; what a copy costs is its owner's business.
  *
- * The tier is inclusive, as SGLang's HiCache in write_back (mem_cache/hiradix_cache.py) and vLLM's offloading of KV blocks
- * (v1/kv_offload) are: a block that the device evicts is copied to the host, and the host's copy stays when the block is
- * fetched again, so that its next eviction copies nothing. TensorRT-LLM exchanges the two blocks instead (its tier is
- * exclusive: a little more fits, and every eviction copies).
+ * The tier is inclusive, as SGLang's HiCache with write_back (mem_cache/hiradix_cache.py): a block that the device evicts is
+ * copied to the host, and the host's copy stays when the block is fetched again, so that its next eviction copies
+ * nothing. vLLM's offloading connector (v1/kv_offload) keeps its copies too, and makes them as soon as a block is full. TensorRT-LLM
+ * exchanges the two blocks instead: its tier is exclusive, a little more fits, and every eviction copies.
  *
  * All that an evicted block leaves behind is its key: orders marked KV_EVICTION_STRUCTURE or KV_EVICTION_CLAIRVOYANT cannot
  * work here, nor those that want to know the time or who waits. A fetch is a hit in the order; so is the eviction by the device of a block that is there already, which

@@ -39,6 +39,7 @@ static const struct {
     const char *(*name)(size_t i);
 } KNOWN[] = {
     {"policy", "", policy_name}, {"scheduler", "", scheduler_name}, {"evict", "", eviction_name},
+    {"host-evict", "", eviction_name},
     {"format", "", format_name}, {"preset", "", preset_name},       {"trace", "preset:", preset_name},
 };
 

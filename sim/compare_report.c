@@ -14,7 +14,8 @@ static const char *const usual[] = {
     "finished", "rejected", "unservable", "aborted", "simulated_ns", "output_tokens_per_s",
     "ttft_ns.mean", "ttft_ns.p50", "ttft_ns.p99", "tpot_ns.mean", "tpot_ns.p99", "e2e_ns.mean", "e2e_ns.p99",
     "running.mean", "preemptions", "swap_outs", "evictions",
-    "hit_rate_tokens", "engine_hit_rate", "utilization", "kv_usage",
+    "hit_rate_tokens", "engine_hit_rate", "host_tier.hit_rate_tokens", "host_tier.to_device_bytes", "host_tier.to_host_bytes",
+    "host_tier.transfer_ns", "utilization", "kv_usage",
     "internal_fragmentation", "reservation_waste", "external_fragmentation", "saving_by_sharing",
     "refusals.episodes", "refusals.by_class.despite_free", "refusals.by_class.despite_unused", "refusals.by_class.capacity",
 };

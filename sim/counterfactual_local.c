@@ -143,7 +143,7 @@ static uint64_t *keys_for(const struct attempt *a, const struct kv_hit *hit)
 }
 
 /* Admission to another pool than the live one: the same tokens, with the hits that it has. */
-static bool try_elsewhere(const struct attempt *a, struct kv_policy *p, const struct kv_hit *live_hit)
+static bool try_elsewhere(const struct attempt *a, struct kv_policy *p, const struct engine_hit *live_hit)
 {
     struct sim_request *r = a->call->request;
     struct kv_ask ask;
@@ -154,11 +154,11 @@ static bool try_elsewhere(const struct attempt *a, struct kv_policy *p, const st
     ask.keyed_tokens = 0;
     ask.keys = NULL;
     if (a->e->caches) {
-        keys = keys_for(a, live_hit);
+        keys = keys_for(a, &live_hit->device);
         if (!keys) return false;
         kv_lookup(p, keys, request_target(r), &hit);
     }
-    ask.computed_tokens = hit.tokens;
+    ask.computed_tokens = hit.tokens + (live_hit->tokens - live_hit->device.tokens); /* the host's are fetched here too */
     ask.hit = hit.blocks > 0 ? &hit : NULL;
     const uint64_t *chain = keys;
     if (keys && r->kv.samples == 1) ask.keys = &chain;
@@ -171,14 +171,14 @@ static bool try_elsewhere(const struct attempt *a, struct kv_policy *p, const st
 static bool try_admission(const struct attempt *a, struct kv_policy *p)
 {
     struct sim_request *r = a->call->request;
-    struct kv_hit hit = {0};
+    struct engine_hit hit;
     struct kv_ask ask = {0};
     struct kv_taken taken;
     if (r->state == REQUEST_SWAPPED) {
         bool live = p == a->e->policy;
         return scheduler_grants(a, p, &ask) && (!live || (engine_rebuild_swapped(a->e, r) && give_back(p, r)));
     }
-    if (a->e->caches) kv_lookup(a->e->policy, r->keys[0], request_target(r), &hit);
+    engine_find_hit(a->e, r, &hit);
     if (p != a->e->policy) return try_elsewhere(a, p, &hit);
     engine_admission_ask(a->e, r, &hit, new_tokens(a, hit.tokens), &ask);
     change_ask(a, &ask);
@@ -205,8 +205,8 @@ static bool granted_live(struct attempt *a)
 static uint64_t left_tokens(const struct attempt *a)
 {
     const struct sim_request *r = a->call->request;
-    struct kv_hit hit = {0};
-    if (a->e->caches) kv_lookup(a->e->policy, r->keys[0], request_target(r), &hit);
+    struct engine_hit hit;
+    engine_find_hit(a->e, r, &hit);
     return request_target(r) - hit.tokens;
 }
 

@@ -27,6 +27,8 @@ const char *const event_names[EVENT_KIND_COUNT] = {
     [EVENT_FIRST_TOKEN] = "first_token",
     [EVENT_FINISH] = "finish",
     [EVENT_ABORT] = "abort",
+    [EVENT_FETCH] = "fetch",
+    [EVENT_OFFLOAD] = "offload",
     [EVENT_DEVICE_OOM] = "device_oom",
 };
 
@@ -146,7 +148,7 @@ static void log_evicted(struct engine *e, kv_block block)
 static void on_evicted(void *context, kv_block block, uint64_t key)
 {
     struct engine *e = context;
-    (void)key;
+    if (e->config.host.capacity_bytes > 0) engine_host_evicted(e, key);
     if (e->config.hooks.step) log_evicted(e, block);
     engine_event(e, EVENT_EVICT, NULL, block, 0);
 }
@@ -158,6 +160,7 @@ void engine_move_clock(struct engine *e, uint64_t now)
         kv_get_cache_facts(e->policy, &facts);
         if (window_open(e)) e->stats.evictions += facts.evicted_blocks - e->evictions_seen;
         e->evictions_seen = facts.evicted_blocks;
+        engine_host_flush(e);
     }
     e->now = now;
 }
@@ -191,7 +194,7 @@ static int make_policy(struct engine *e, struct err *err)
 {
     struct kv_observer observer = {.context = e, .copied = on_copied, .next_use = engine_next_use};
     /* A full pool evicts for every block: a call for each only where somebody listens; they are counted all the same. */
-    if (e->config.hooks.step || e->config.hooks.event) observer.evicted = on_evicted;
+    if (e->config.hooks.step || e->config.hooks.event || e->config.host.capacity_bytes > 0) observer.evicted = on_evicted;
     const struct kv_policy_ops *ops = e->config.policy;
     char why[400] = "out of memory";
     e->policy = ops->create(&e->config.geometry, e->config.policy_values, &observer, why, sizeof why);
@@ -249,7 +252,7 @@ struct engine *engine_create(const struct engine_config *config, struct err *err
         edge_extra_seqs(&config->edge, config->max_num_batched_tokens, config->max_num_seqs,
                         config->geometry.pool_bytes, config->geometry.bytes_per_token,
                         config->geometry.block_tokens, config->max_model_len);
-    if (make_policy(e, err) || make_sequences(e, err)) {
+    if (make_policy(e, err) || make_sequences(e, err) || engine_host_init(e, err)) {
         engine_destroy(e);
         return NULL;
     }
@@ -320,6 +323,7 @@ void engine_destroy(struct engine *e)
     quantiles_release(&e->stats.tpot_ns);
     quantiles_release(&e->stats.e2e_ns);
     park_release(&e->park);
+    engine_host_release(e);
     free(e->free_seqs);
     free(e->dead_of_block);
     free(e->scheduled);
@@ -409,7 +413,8 @@ static void end_step(struct engine *e)
 
 /* --- the loop ------------------------------------------------------------------------------- */
 
-static uint64_t step_duration(const struct engine *e)
+/* Copies between host and device are part of it, except where all steps take the same time. */
+static uint64_t step_duration(struct engine *e)
 {
     struct step_work work = {0};
     if (e->config.step_time.kind == STEP_TIME_UNIT) return e->config.step_time.step_ns;
@@ -429,7 +434,10 @@ static uint64_t step_duration(const struct engine *e)
     work.decode_seqs += e->park.width;
     work.decode_context_tokens += e->park.context_tokens + e->park.width;
     work.logit_seqs += e->park.width;
-    return step_time_ns(&e->config.step_time, &work) + host_copy_ns(e->step_swap_bytes);
+    uint64_t compute = step_time_ns(&e->config.step_time, &work);
+    uint64_t duration = host_link_step_ns(&e->config.host.link, compute, &e->traffic);
+    if (window_open(e)) e->stats.host.transfer_ns += duration - compute;
+    return duration;
 }
 
 static uint64_t free_units(const struct engine *e)
@@ -445,7 +453,7 @@ static void clear_step(struct engine *e)
     e->preempted.count = 0;
     e->block_log_count = e->evict_log_count = 0;
     e->step_queries = e->step_hits = 0;
-    e->step_swap_bytes = 0;
+    e->traffic = (struct host_traffic){0};
     e->refused = e->head_refused_though_free = false;
     e->probe.present = false;
     e->probe_request = NULL;
@@ -517,8 +525,9 @@ static bool run_step(struct engine *e, bool more_arrivals)
     if (e->stats.stopped) return false;
     park_book(e);
     if (e->edge && !edge_begin_step(e)) return false;
+    engine_host_end_pass(e);
     bool idle = e->scheduled_count == 0 && e->preempted.count == 0 && e->park.width == 0 &&
-                e->step_swap_bytes == 0;
+                e->traffic.to_device_bytes + e->traffic.to_host_bytes == 0;
     /* In recorded cases a step that only rejects has a line. Elsewhere the next step's line tells it: writing
      * step lines must not take simulated time. */
     bool tells_rejections = e->config.replay_stalls && e->rejected.count > 0;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "allocator/host_tier.h"
 #include "allocator/kv_policy.h"
 #include "sim/accounting.h"
 #include "sim/edge.h"
@@ -78,6 +79,8 @@ enum event_kind {
     EVENT_FIRST_TOKEN,
     EVENT_FINISH,
     EVENT_ABORT,
+    EVENT_FETCH,   /* a = blocks copied from the host tier at an admission */
+    EVENT_OFFLOAD, /* a = blocks copied to the host tier in a pass */
     EVENT_DEVICE_OOM, /* a = bytes asked, b = bytes free on the device; the request with most tokens */
     EVENT_KIND_COUNT,
 };
@@ -107,6 +110,14 @@ struct engine_hooks {
     void *look_context;
 };
 
+/* Host memory as a second level of the pool's cache. */
+struct host_config {
+    uint64_t capacity_bytes;            /* 0: none */
+    const struct kv_eviction_ops *evict; /* one that host_tier_allows */
+    struct kv_value evict_values[KV_OPTIONS_MAX];
+    struct host_link link;              /* also of the swaps of scheduler v0 */
+};
+
 struct engine_config {
     const struct kv_policy_ops *policy;
     struct kv_value policy_values[KV_OPTIONS_MAX];
@@ -126,6 +137,7 @@ struct engine_config {
     uint64_t window_begin, window_end;
     uint64_t check_every;                /* 0: O(1) checks only; k: full walk at every k-th call */
     uint64_t swap_space_bytes;           /* host memory for swapped requests */
+    struct host_config host;
     bool by_priority;                    /* smaller numbers first, arrival order among equals */
     bool plain_loop;                     /* visit every sequence at every step: slow, obvious, the same result */
     bool replay_stalls;                  /* golden cases: no verdicts at the head; a stall ends the run */
@@ -153,6 +165,13 @@ struct engine_stats {
     uint64_t admitted_prompt_blocks, admitted_hit_blocks;
     uint64_t lost_to_granularity, lost_to_last_token, lost_to_eviction;
     bool any_content;
+
+    /* The host tier, as in host_tier.h. Hits count above too, except as look-ups and their hits. */
+    struct {
+        uint64_t hit_tokens, hit_blocks; /* first admissions */
+        uint64_t fetched_blocks, offloaded_blocks, already_there_blocks, evicted_blocks;
+        uint64_t transfer_ns;            /* that copies, swaps included, added to steps */
+    } host;
 
     uint64_t head_refused_steps;
     uint64_t window_steps;

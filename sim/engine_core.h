@@ -87,6 +87,18 @@ struct request_array {
     size_t count, capacity;
 };
 
+struct key_array {
+    uint64_t *items;
+    size_t count, capacity;
+};
+
+/* What a look-up found of a request: leading blocks on the device, behind them blocks in the host tier. */
+struct engine_hit {
+    struct kv_hit device;
+    uint64_t host_blocks;
+    uint64_t tokens; /* of both */
+};
+
 struct engine {
     struct engine_config config;
     struct kv_policy *policy;
@@ -106,7 +118,8 @@ struct engine {
     uint64_t promised_units; /* sum over the running requests */
     struct request_list waiting, running, swapped;
     uint64_t host_units, host_units_used; /* host memory for swapped requests */
-    uint64_t step_swap_bytes;
+    struct host_tier *host;        /* NULL: none */
+    struct key_array evicted_keys; /* the pool's, not told the host tier yet */
     uint64_t running_seqs;
     kv_seq *free_seqs; /* stack, lowest number on top */
     uint64_t free_seq_count, request_seqs; /* free now; all that requests can have */
@@ -122,6 +135,8 @@ struct engine {
     kv_block *block_log, *evict_log;
     size_t block_log_count, block_log_capacity, evict_log_count, evict_log_capacity;
     uint64_t step_queries, step_hits;
+    struct host_traffic traffic; /* of the step: swaps and the host tier */
+    uint64_t step_offloaded_blocks;
 
     struct abort_entry {
         uint64_t time, index;
@@ -180,9 +195,11 @@ uint64_t request_target(const struct sim_request *request);
 /* Sequences that compute tokens in the next step: 1 before a fork. */
 uint32_t request_width(const struct sim_request *request);
 
-/* Looks a waiting request up in the cache; counts as the rule set says. hit is all zero without one. */
-void engine_lookup(struct engine *engine, struct sim_request *request, struct kv_hit *hit);
-/* Counts a look-up of a waiting request, where the rule set counts each of them. */
+/* Looks a waiting request up in the cache and the host tier; counts as the rule set says. hit is all zero without one. */
+void engine_lookup(struct engine *engine, struct sim_request *request, struct engine_hit *hit);
+/* The same, uncounted, for a request whose keys are there. */
+void engine_find_hit(struct engine *engine, const struct sim_request *request, struct engine_hit *hit);
+/* Counts a look-up of a waiting request with its hits on the device, where the rule set counts each of them. */
 void engine_count_retry(struct engine *engine, struct sim_request *request, uint64_t hit_tokens);
 /* Books a refused attempt (engine_refusals.c). */
 void engine_book_refusal(struct engine *engine, const struct refused_call *call);
@@ -196,7 +213,7 @@ bool engine_refused_again(struct engine *engine, struct sim_request *request, ui
 /* Admits the head of the queue with new_tokens of work (wanted_tokens, cut to the budget), or books the refusal. KV_NEVER_FITS: a verdict is
  * due. On KV_OK it is the last of the running ones. */
 enum kv_status engine_admit(struct engine *engine, struct sim_request *request,
-                            const struct kv_hit *hit, uint64_t wanted_tokens,
+                            const struct engine_hit *hit, uint64_t wanted_tokens,
                             uint64_t new_tokens);
 /* Keeps units back for a request just admitted, beyond those that it took. */
 void engine_promise(struct engine *engine, struct sim_request *request, uint64_t units);
@@ -230,7 +247,7 @@ bool engine_outgrew_pool(struct engine *engine, struct sim_request *request);
 void engine_slot_wait(struct engine *engine, struct sim_request *request);
 
 /* What an admission or a growth asks the policy for. The first chooses free sequences for the request. */
-void engine_admission_ask(struct engine *engine, struct sim_request *request, const struct kv_hit *hit,
+void engine_admission_ask(struct engine *engine, struct sim_request *request, const struct engine_hit *hit,
                           uint64_t new_tokens, struct kv_ask *ask);
 void engine_growth_ask(const struct engine *engine, const struct sim_request *request, uint64_t new_tokens,
                        struct kv_ask *ask);
@@ -272,6 +289,19 @@ void engine_account(struct engine *engine, struct sim_request *request);
 void engine_close_refusal(struct engine *engine, struct sim_request *request);
 void engine_leave_host(struct engine *engine, struct sim_request *request);
 void engine_count_preemption(struct engine *engine, struct sim_request *request);
+/* The host tier (engine_host.c); nothing happens without one. -1 with err. */
+int engine_host_init(struct engine *engine, struct err *err);
+void engine_host_release(struct engine *engine);
+/* The pool has lost a key. Only with a host tier. */
+void engine_host_evicted(struct engine *engine, uint64_t key);
+/* Tells the tier what the pool has evicted until now. */
+void engine_host_flush(struct engine *engine);
+/* The same at the end of a pass, for its books. */
+void engine_host_end_pass(struct engine *engine);
+/* Adds to what the device has of a request what the host has behind it. */
+void engine_host_look(struct engine *engine, const struct sim_request *request, struct engine_hit *hit);
+/* Copies that to the device, for a request that has just been admitted with it. */
+void engine_host_fetch(struct engine *engine, const struct sim_request *request, const struct engine_hit *hit);
 void engine_event(struct engine *engine, enum event_kind kind, const struct sim_request *request,
                   uint64_t a, uint64_t b);
 void *engine_grow_array(struct engine *engine, void *items, size_t count, size_t *capacity,

@@ -46,12 +46,21 @@ void engine_count_retry(struct engine *e, struct sim_request *r, uint64_t hit_to
     if (counts_every_lookup(e)) count_lookup(e, r, request_target(r), hit_tokens);
 }
 
-void engine_lookup(struct engine *e, struct sim_request *r, struct kv_hit *hit)
+void engine_find_hit(struct engine *e, const struct sim_request *r, struct engine_hit *hit)
+{
+    memset(hit, 0, sizeof *hit);
+    if (!e->caches) return;
+    kv_lookup(e->policy, r->keys[0], request_target(r), &hit->device);
+    hit->tokens = hit->device.tokens;
+    engine_host_look(e, r, hit);
+}
+
+void engine_lookup(struct engine *e, struct sim_request *r, struct engine_hit *hit)
 {
     memset(hit, 0, sizeof *hit);
     if (!e->caches || !engine_prepare_keys(e, r)) return;
-    kv_lookup(e->policy, r->keys[0], request_target(r), hit);
-    engine_count_retry(e, r, hit->tokens);
+    engine_find_hit(e, r, hit);
+    engine_count_retry(e, r, hit->device.tokens);
 }
 
 /* What the infinite token-exact cache would have hit, and where the difference went. */
@@ -67,10 +76,10 @@ static void count_lost_sharing(struct engine *e, const struct sim_request *r, ui
     e->stats.lost_to_eviction += above(usable, hit_tokens);
 }
 
-static void count_admission(struct engine *e, struct sim_request *r, const struct kv_hit *hit)
+static void count_admission(struct engine *e, struct sim_request *r, const struct engine_hit *hit)
 {
     uint64_t tokens = request_target(r);
-    if (e->caches && !counts_every_lookup(e)) count_lookup(e, r, tokens, hit->tokens);
+    if (e->caches && !counts_every_lookup(e)) count_lookup(e, r, tokens, hit->device.tokens);
     if (!r->in_window) return;
     if (r->ever_admitted) {
         e->stats.readmitted_tokens += tokens;
@@ -81,7 +90,9 @@ static void count_admission(struct engine *e, struct sim_request *r, const struc
     e->stats.admitted_hit_tokens += hit->tokens;
     if (!e->caches) return;
     e->stats.admitted_prompt_blocks += r->prompt_tokens / e->policy->block_tokens;
-    e->stats.admitted_hit_blocks += hit->blocks;
+    e->stats.admitted_hit_blocks += hit->device.blocks + hit->host_blocks;
+    e->stats.host.hit_tokens += hit->tokens - hit->device.tokens;
+    e->stats.host.hit_blocks += hit->host_blocks;
     count_lost_sharing(e, r, hit->tokens);
 }
 
@@ -89,12 +100,12 @@ static void count_admission(struct engine *e, struct sim_request *r, const struc
 
 /* Units of the ask for the first chunk alone: what a policy that asks by the chunk would have asked. */
 static uint64_t first_part_units(const struct engine *e, const struct sim_request *r,
-                                 const struct kv_hit *hit, uint64_t ask_units)
+                                 const struct engine_hit *hit, uint64_t ask_units)
 {
     uint64_t chunk = min_u64(above(request_target(r), hit->tokens),
                              e->config.max_num_batched_tokens);
     uint64_t units = kv_units_for(e->policy, &r->kv, hit->tokens + chunk, false);
-    return min_u64(ask_units, above(units, hit->blocks) + hit->free_blocks);
+    return min_u64(ask_units, above(units, hit->device.blocks) + hit->device.free_blocks);
 }
 
 void engine_account(struct engine *e, struct sim_request *r)
@@ -117,7 +128,7 @@ static void log_blocks(struct engine *e, const kv_block *blocks, uint32_t count)
 
 /* Enters the step's list of scheduled requests. */
 static void log_scheduled(struct engine *e, struct sim_request *r, uint64_t computed_before,
-                          const struct kv_hit *hit, const struct kv_taken *taken)
+                          const struct engine_hit *hit, const struct kv_taken *taken)
 {
     if (e->scheduled_count == e->scheduled_capacity) {
         struct scheduled *grown = engine_grow_array(
@@ -183,12 +194,12 @@ static uint64_t never_fitting_units(const struct engine *e, const struct sim_req
 
 /* Units handed out anew. Of a hit, those that nobody held were asked for too; under a window not even all of
  * them, so they cannot be subtracted. */
-static uint64_t admitted_units(const struct kv_taken *taken, const struct kv_hit *hit)
+static uint64_t admitted_units(const struct kv_taken *taken, const struct engine_hit *hit)
 {
-    return hit->blocks > 0 ? taken->new_blocks : taken->ask_units;
+    return hit->device.blocks > 0 ? taken->new_blocks : taken->ask_units;
 }
 
-void engine_admission_ask(struct engine *e, struct sim_request *r, const struct kv_hit *hit,
+void engine_admission_ask(struct engine *e, struct sim_request *r, const struct engine_hit *hit,
                           uint64_t new_tokens, struct kv_ask *ask)
 {
     const struct engine_config *c = &e->config;
@@ -209,13 +220,13 @@ void engine_admission_ask(struct engine *e, struct sim_request *r, const struct 
         .slots_tokens = min_u64(filled + lookahead, c->max_model_len),
         .keyed_tokens = min_u64(filled, keyed_limit(e, r)),
         .keys = (const uint64_t *const *)r->keys,
-        .hit = hit->blocks > 0 ? hit : NULL,
+        .hit = hit->device.blocks > 0 ? &hit->device : NULL,
         .whole_tokens = c->whole_prompt_admission ? request_target(r) : 0,
         .whole_blocks_max = whole_blocks_max(e),
     };
 }
 
-enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struct kv_hit *hit,
+enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struct engine_hit *hit,
                             uint64_t wanted_tokens, uint64_t new_tokens)
 {
     const struct engine_config *c = &e->config;
@@ -248,7 +259,7 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
         r->refusal->before.pool_version = e->pool_version;
         r->refusal->before.wanted_tokens = wanted_tokens;
         r->refusal->before.new_tokens = new_tokens;
-        r->refusal->before.hit_tokens = hit->tokens;
+        r->refusal->before.hit_tokens = hit->device.tokens;
     }
     if (status != KV_OK) return status;
 
@@ -276,6 +287,7 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
     engine_pass(e, r);
     r->ever_admitted = true;
     engine_event(e, EVENT_ADMIT, r, hit->tokens, new_units);
+    engine_host_fetch(e, r, hit);
     return KV_OK;
 }
 

@@ -31,12 +31,12 @@ static void tell_hits(struct engine *e, int64_t hit_blocks)
 
 static bool serve(struct engine *e, struct sim_request *r)
 {
-    struct kv_hit hit;
+    struct engine_hit hit;
     engine_lookup(e, r, &hit);
     if (e->out_of_memory) return false;
     uint64_t end = r->kv.samples > 1 ? r->prompt_tokens : r->kv.final_tokens;
     uint64_t allocated_before = e->stats.units_allocated;
-    int64_t hit_blocks = hit.blocks;
+    uint64_t hit_blocks = hit.device.blocks + hit.host_blocks;
     bool served = engine_admit(e, r, &hit, end - hit.tokens, end - hit.tokens) == KV_OK;
     if (served && r->kv.samples > 1) served = fork_and_fill(e, r);
     if (!served) {
@@ -45,8 +45,8 @@ static bool serve(struct engine *e, struct sim_request *r)
         engine_unservable(e, r, r->state == REQUEST_RUNNING); /* running: its samples outgrew the pool */
         return true;
     }
-    tell_hits(e, hit_blocks);
-    count_served(e, r, hit.blocks, hit.tokens);
+    tell_hits(e, (int64_t)hit_blocks);
+    count_served(e, r, hit_blocks, hit.tokens);
     e->stats.serial.allocated_blocks += e->stats.units_allocated - allocated_before;
     return true;
 }
@@ -84,6 +84,7 @@ int engine_run_serial(struct engine *e, struct wl_source *source)
         accounting_set(&e->accounting, e->running_seqs, false, NULL);
         accounting_check(e, NULL);
         if (e->config.hooks.look) e->config.hooks.look(e->config.hooks.look_context, e, LOOK_PASS);
+        engine_host_end_pass(e);
         engine_move_clock(e, e->now + 1);
         accounting_advance(&e->accounting, e->now);
         end_request(e, r);

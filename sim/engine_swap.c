@@ -22,7 +22,7 @@ bool engine_swap_out(struct engine *e, struct sim_request *r)
     r->filled = r->computed;
     r->host_units = units;
     e->host_units_used += units;
-    e->step_swap_bytes += units * e->policy->unit_bytes;
+    e->traffic.to_host_bytes += units * e->policy->unit_bytes;
     if (in_window(e)) e->stats.swap_outs++;
     request_list_append(&e->swapped, r);
     engine_count_preemption(e, r);
@@ -80,7 +80,7 @@ bool engine_swap_in(struct engine *e, struct sim_request *r, uint64_t headroom_u
     e->free_seq_count -= r->kv.samples;
     e->running_seqs += r->kv.samples;
     e->stats.units_allocated += units;
-    e->step_swap_bytes += units * e->policy->unit_bytes;
+    e->traffic.to_device_bytes += units * e->policy->unit_bytes;
     if (in_window(e)) e->stats.swap_ins++;
     accounting_touch(&e->accounting);
     r->filled = r->computed;

@@ -10,7 +10,7 @@ static const uint8_t rank[EVENT_KIND_COUNT] = {
     [EVENT_DEVICE_OOM] = 9, [EVENT_UNSERVABLE] = 9, [EVENT_REJECT] = 9, [EVENT_PREEMPT] = 8, [EVENT_SWAP_OUT] = 8,
     [EVENT_REFUSE] = 7,     [EVENT_EVICT] = 6,      [EVENT_COPY] = 6,   [EVENT_ABORT] = 5,   [EVENT_FORK] = 5,
     [EVENT_ADMIT] = 4,      [EVENT_SWAP_IN] = 4,    [EVENT_FINISH] = 3, [EVENT_GROW] = 2,    [EVENT_ARRIVE] = 1,
-    [EVENT_FIRST_TOKEN] = 1,
+    [EVENT_FIRST_TOKEN] = 1, [EVENT_FETCH] = 4, [EVENT_OFFLOAD] = 6,
 };
 
 static uint64_t detail_of(const struct engine *e, enum event_kind kind, const struct sim_request *r)
@@ -169,7 +169,11 @@ void explain_sentence(const struct explain_events *v, const struct engine *e, si
     case EVENT_FORK:
         snprintf(text, bytes, "request %s forked: %" PRIu64 " more %s its prompt", x->name, x->a, x->a == 1 ? "sequence has" : "sequences have");
         break;
-    case EVENT_EVICT: snprintf(text, bytes, "block %" PRIu64 " evicted%s: its content is forgotten", x->a, whom); break;
+    case EVENT_EVICT:
+        snprintf(text, bytes, "block %" PRIu64 " evicted%s: its content %s", x->a, whom, e->host ? "stays on the host" : "is forgotten");
+        break;
+    case EVENT_FETCH: snprintf(text, bytes, "request %s: %" PRIu64 " %s fetched from the host", x->name, x->a, units(e, x->a)); break;
+    case EVENT_OFFLOAD: snprintf(text, bytes, "%" PRIu64 " %s copied to the host", x->a, units(e, x->a)); break;
     case EVENT_COPY: snprintf(text, bytes, "block %" PRIu64 " copied to %" PRIu64 "%s: others hold it too", x->a, x->b, whom); break;
     case EVENT_FINISH:
         snprintf(text, bytes, "request %s finished with %" PRIu64 " output token%s", x->name, x->detail, x->detail == 1 ? "" : "s");

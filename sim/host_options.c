@@ -33,3 +33,15 @@ int host_order_find(const char *name, const struct kv_eviction_ops **order, stru
                    "evicted block leaves behind",
                    name, (*order)->flags & KV_EVICTION_CLAIRVOYANT ? "the future" : "more of requests");
 }
+
+int host_from_options(struct host_config *config, const struct optset *set, const struct options *o, struct err *err)
+{
+    *config = (struct host_config){
+        .capacity_bytes = o->host_cache_bytes,
+        .link = {.bytes_per_s = o->host_bandwidth_bytes,
+                 .latency_ns = o->host_latency_ns,
+                 .overlapped = o->host_transfer == OPT_HOST_TRANSFER_OVERLAPPED},
+    };
+    if (host_order_find(o->host_evict, &config->evict, err)) return -1;
+    return options_order_values(set, config->evict, config->evict_values, err);
+}

@@ -123,6 +123,7 @@ enum opt_scheduling_policy { OPT_SCHEDULING_FCFS, OPT_SCHEDULING_PRIORITY };
 enum opt_admission { OPT_ADMISSION_WHOLE_PROMPT, OPT_ADMISSION_FIRST_CHUNK };
 enum opt_cache_output { OPT_CACHE_OUTPUT_KEYED, OPT_CACHE_OUTPUT_UNKEYED, OPT_CACHE_OUTPUT_TRACE };
 enum opt_step_time { OPT_STEP_TIME_UNIT, OPT_STEP_TIME_LINEAR, OPT_STEP_TIME_ROOFLINE };
+enum opt_host_transfer { OPT_HOST_TRANSFER_BLOCKING, OPT_HOST_TRANSFER_OVERLAPPED };
 enum opt_step_shape { OPT_STEP_SHAPE_8B, OPT_STEP_SHAPE_70B_8 };
 /* Type of the weights, then of the KV cache. */
 enum opt_step_dtypes { OPT_STEP_BF16_BF16, OPT_STEP_FP8_BF16, OPT_STEP_FP8_FP8 };

@@ -117,7 +117,7 @@ static void instant(struct perfetto *p, const struct sim_request *r, enum event_
     static const char *const keys[EVENT_KIND_COUNT][2] = {
         [EVENT_REFUSE] = {"ask_units", "obtainable_units"}, [EVENT_EVICT] = {"block", NULL}, [EVENT_COPY] = {"from_block", "to_block"},
         [EVENT_FORK] = {"children", NULL}, [EVENT_DEVICE_OOM] = {"ask_bytes", "free_bytes"}, [EVENT_PREEMPT] = {"lost_tokens", NULL},
-        [EVENT_ADMIT] = {"hit_tokens", "new_units"},
+        [EVENT_ADMIT] = {"hit_tokens", "new_units"}, [EVENT_FETCH] = {"blocks", NULL}, [EVENT_OFFLOAD] = {"blocks", NULL},
     };
     begin(p, event_names[kind], 'i', time_ns, r ? REQUESTS : ENGINE, r ? r->index + 1 : 1);
     fprintf(p->out, ", \"s\": \"t\", \"args\": {");
@@ -158,6 +158,8 @@ void perfetto_event(struct perfetto *p, uint64_t time_ns, enum event_kind kind, 
     case EVENT_EVICT:
     case EVENT_COPY:
     case EVENT_FORK:
+    case EVENT_FETCH:
+    case EVENT_OFFLOAD:
     case EVENT_DEVICE_OOM: instant(p, r, kind, time_ns, a, b); break;
     case EVENT_GROW:
     case EVENT_KIND_COUNT: break;

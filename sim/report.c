@@ -98,6 +98,25 @@ static void report_hits(struct result *r, const struct engine *e, uint64_t trace
     }
 }
 
+static void report_host(struct result *r, const struct engine *e)
+{
+    const struct engine_stats *s = &e->stats;
+    uint64_t unit = e->policy->unit_bytes, known = s->any_content ? s->admitted_tokens : 0;
+    if (!e->host) return;
+    result_u64(r, "host_tier.capacity_blocks", e->host->capacity);
+    result_u64(r, "host_tier.hit_tokens", s->host.hit_tokens);
+    result_ratio(r, "host_tier.hit_rate_tokens", s->host.hit_tokens, known);
+    result_ratio(r, "host_tier.device_hit_rate_tokens", s->admitted_hit_tokens - s->host.hit_tokens, known);
+    result_u64(r, "host_tier.fetched_blocks", s->host.fetched_blocks);
+    result_u64(r, "host_tier.offloaded_blocks", s->host.offloaded_blocks);
+    result_u64(r, "host_tier.already_there_blocks", s->host.already_there_blocks);
+    result_u64(r, "host_tier.evicted_blocks", s->host.evicted_blocks);
+    result_u64(r, "host_tier.resident_blocks_at_end", e->host->used_blocks);
+    result_u64(r, "host_tier.to_device_bytes", s->host.fetched_blocks * unit);
+    result_u64(r, "host_tier.to_host_bytes", s->host.offloaded_blocks * unit);
+    result_u64(r, "host_tier.transfer_ns", s->host.transfer_ns);
+}
+
 static void report_states(struct result *r, const char *object, const struct integrals *in)
 {
     u128 sum = 0;
@@ -216,6 +235,7 @@ void report_figures(struct result *r, struct engine *e, const struct options *o,
     result_text(r, "step_time_note", e->config.step_time.note[0] ? e->config.step_time.note : NULL);
     report_pool(r, e, o);
     report_hits(r, e, summary->trace_block_tokens);
+    report_host(r, e);
     report_states(r, "states", &a->whole);
     report_states(r, "states_saturated", &a->saturated_time);
     report_ratios(r, &a->whole);

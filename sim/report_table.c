@@ -7,6 +7,8 @@
 #include "sim/refusals.h"
 #include "sim/report.h"
 
+#define GIB 1073741824.0
+
 static double number_of(const struct result *r, const char *key, double otherwise)
 {
     const struct result_entry *entry = result_find(r, key);
@@ -179,6 +181,22 @@ const char *report_knowledge(const struct result *r)
     return is_true(r, "clairvoyant") ? " (clairvoyant)" : "";
 }
 
+static void host_lines(const struct result *r, FILE *out)
+{
+    if (!result_find(r, "host_tier.capacity_blocks")) return;
+    char blocks[32], in[32], back[32];
+    fprintf(out, "host tier            %s blocks, hits %.4f of prompt tokens, device %.4f\n",
+            grouped(count_of(r, "host_tier.capacity_blocks"), blocks, sizeof blocks),
+            number_of(r, "host_tier.hit_rate_tokens", 0), number_of(r, "host_tier.device_hit_rate_tokens", 0));
+    fprintf(out, "  copied to the device %s blocks (%.1f GiB), to the host %s (%.1f GiB); dropped %s; %.3f s added to steps\n",
+            grouped(count_of(r, "host_tier.fetched_blocks"), in, sizeof in),
+            number_of(r, "host_tier.to_device_bytes", 0) / GIB,
+            grouped(count_of(r, "host_tier.offloaded_blocks"), back, sizeof back),
+            number_of(r, "host_tier.to_host_bytes", 0) / GIB,
+            grouped(count_of(r, "host_tier.evicted_blocks"), blocks, sizeof blocks),
+            number_of(r, "host_tier.transfer_ns", 0) / 1e9);
+}
+
 void report_table(const struct result *r, FILE *out)
 {
     const struct result_entry *note = result_find(r, "step_time_note");
@@ -194,6 +212,7 @@ void report_table(const struct result *r, FILE *out)
     refusal_lines(r, out);
     report_device_lines(r, out);
     hit_lines(r, out);
+    host_lines(r, out);
     latency_line(r, "ttft_ns", "time to first token", out);
     latency_line(r, "tpot_ns", "time per token", out);
     latency_line(r, "e2e_ns", "end to end", out);

@@ -1,10 +1,13 @@
 #include "sim/serving_command.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "sim/sizes.h"
 
 #define COMMAND_BYTES_MAX 65536u
 
@@ -20,6 +23,9 @@ struct serving_flag {
     const char *suffix;                 /* unit that the engine leaves out */
     const char *sim_option, *sim_value; /* instead, for `run` and `sweep` */
 };
+
+/* vLLM's is the total over all ranks of tensor and pipeline parallelism, SGLang's is for each rank. */
+#define HOST_TOTAL "--kv-offloading-size"
 
 static const struct serving_flag FLAGS[] = {
     {"--model", VLLM | TRTLLM, VALUE, "model", NULL, NULL, NULL, NULL},
@@ -68,6 +74,9 @@ static const struct serving_flag FLAGS[] = {
     {"--max-batch-size", TRTLLM, VALUE, "max-num-seqs", NULL, NULL, NULL, NULL},
     {"--swa-full-tokens-ratio", SGLANG, VALUE, "swa-full-tokens-ratio", NULL, NULL, NULL, NULL},
     {"--swap-space", VLLM, VALUE, "swap-space", NULL, "GiB", NULL, NULL},
+    {HOST_TOTAL, VLLM, VALUE, "host-cache", NULL, "GiB", NULL, NULL},
+    {"--kv-offloading-backend", VLLM, VALUE, NULL, NULL, NULL, NULL, NULL},
+    {"--hicache-size", SGLANG, VALUE, "host-cache", NULL, "GB", NULL, NULL},
     {"--cpu-offload-gb", VLLM | SGLANG, VALUE, "cpu-offload-memory", NULL, "GiB", NULL, NULL},
     {"--enforce-eager", VLLM, SWITCH, "enforce-eager", "yes", NULL, NULL, NULL},
     {"--disable-cuda-graph", SGLANG, SWITCH, "enforce-eager", "yes", NULL, NULL, NULL},
@@ -185,6 +194,7 @@ struct reading {
     int count, at;
     uint32_t engine;
     bool has_model;
+    const char *host_total; /* value of HOST_TOTAL, in words */
 };
 
 static const char *base_name(const char *path)
@@ -334,6 +344,30 @@ static const struct serving_flag *switch_value(struct reading *r, const struct s
     return flag_find(r, opposite);
 }
 
+static uint64_t ranks(const struct reading *r, const char *option)
+{
+    uint64_t count;
+    const char *text = option_find(optset_command(r->set), option) ? optset_text(r->set, option) : NULL;
+    bool sound = text && size_parse_count(text, &count) == SIZE_OK && count > 0 && count <= UINT32_MAX;
+    return sound ? count : 1; /* what is not is refused elsewhere */
+}
+
+/* A rank's share of HOST_TOTAL, once all flags have been read. */
+static int give_host_share(struct reading *r)
+{
+    if (!r->host_total) return 0;
+    char text[64];
+    uint64_t bytes, share = ranks(r, "tensor-parallel-size") * ranks(r, "pipeline-parallel-size");
+    snprintf(text, sizeof text, "%s%.40sGiB", r->host_total[0] == '.' ? "0" : "", r->host_total);
+    if (size_parse_bytes_near(text, &bytes) != SIZE_OK)
+        return err_set(r->err, ERR_USAGE, HOST_TOTAL ": found '%.40s', expected GiB", r->host_total);
+    snprintf(text, sizeof text, "%" PRIu64, bytes / share);
+    if (r->notes) note(&r->notes->read_count, r->notes->read, HOST_TOTAL, r->host_total);
+    if (optset_given(r->set, "host-cache") || optset_put(r->set, "host-cache", text, r->err) == 0) return 0;
+    err_prefix(r->err, HOST_TOTAL);
+    return -1;
+}
+
 static int flag_word(struct reading *r, char *word)
 {
     char *equals = strchr(word, '=');
@@ -361,6 +395,10 @@ static int flag_word(struct reading *r, char *word)
     const char *chosen = value;
     const char *option = target(r, flag, &chosen);
     if (flag->kind == VALUE && is_auto(flag, value)) option = automatic(r, flag, &chosen);
+    if (option && strcmp(flag->flag, HOST_TOTAL) == 0) {
+        r->host_total = value;
+        return 0;
+    }
     if (option) return give(r, name, option, chosen, flag->suffix);
     if (r->notes) note(&r->notes->neutral_count, r->notes->neutral, name, flag->kind == VALUE ? value : NULL);
     return 0;
@@ -392,7 +430,7 @@ static int read_words(struct reading *r)
         }
         if (status != 0) return -1;
     }
-    return 0;
+    return give_host_share(r);
 }
 
 static int read_text(struct reading *r, const char *text)

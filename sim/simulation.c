@@ -4,6 +4,7 @@
 
 #include "sim/edge_options.h"
 #include "sim/engine_core.h"
+#include "sim/host_options.h"
 #include "sim/numbers.h"
 #include "sim/report.h"
 #include "sim/roofline_plan.h"
@@ -194,6 +195,7 @@ int simulation_configure(struct engine_config *c, const struct optset *set, cons
     c->window_end = facts->window_end;
     c->by_priority = o->scheduling_policy == OPT_SCHEDULING_PRIORITY;
     c->swap_space_bytes = o->swap_space_bytes;
+    if (host_from_options(&c->host, set, o, err)) return -1;
     c->plain_loop = o->plain_loop;
     c->check_every = o->check ? o->check_every : 0;
     return edge_from_options(&c->edge, set, o, err);

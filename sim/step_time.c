@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "sim/numbers.h"
+
 /* Fitted on measured steps (NVIDIA H200, PyTorch 2.11, CUDA 13.0): one row a combination. Errors of
  * the fit: decode 2-3 % in the median, prefill 1-4 %, mixed steps, which were held out, 1-7 %. */
 static const struct fit {
@@ -64,9 +66,21 @@ int step_time_linear_init(struct step_time *model, const char *shape_name, const
     return 0;
 }
 
-uint64_t host_copy_ns(uint64_t bytes)
+#define NS_MAX ((uint64_t)1 << 62)
+
+uint64_t host_copy_ns(const struct host_link *link, uint64_t bytes)
 {
-    return bytes > 0 ? bytes / 55 + 16000 : 0; /* 55 GB/s are 55 bytes a nanosecond */
+    if (bytes == 0 || link->bytes_per_s == 0) return 0;
+    unsigned __int128 ns = (unsigned __int128)bytes * 1000000000 / link->bytes_per_s + link->latency_ns;
+    return ns < NS_MAX ? (uint64_t)ns : NS_MAX;
+}
+
+uint64_t host_link_step_ns(const struct host_link *link, uint64_t compute_ns, const struct host_traffic *traffic)
+{
+    uint64_t in = host_copy_ns(link, traffic->to_device_bytes), out = host_copy_ns(link, traffic->to_host_bytes);
+    if (!link->overlapped) return min_u64(compute_ns + in + out, NS_MAX); /* each at most 2^62: no overflow */
+    uint64_t copies = in > out ? in : out;
+    return compute_ns > copies ? compute_ns : copies;
 }
 
 static double linear_us(const struct step_time_linear *m, const struct step_work *work)
@@ -85,5 +99,5 @@ uint64_t step_time_ns(const struct step_time *model, const struct step_work *wor
                                                 : roofline_us(&model->roofline, work);
     double ns = us * 1000.0 + 0.5;
     if (!(ns >= 1)) return 1;
-    return ns >= 4611686018427387904.0 ? (uint64_t)1 << 62 : (uint64_t)ns;
+    return ns >= 4611686018427387904.0 ? NS_MAX : (uint64_t)ns;
 }

@@ -2,6 +2,7 @@
 #ifndef PAGESIM_STEP_TIME_H
 #define PAGESIM_STEP_TIME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "sim/roofline.h"
@@ -43,8 +44,24 @@ struct step_time {
 int step_time_linear_init(struct step_time *model, const char *shape, const char *dtypes,
                           struct err *err);
 
-/* Time to copy this much between host and device: 55 GB/s and 16 us, measured on an H200; 0 for nothing. */
-uint64_t host_copy_ns(uint64_t bytes);
+/* The link between a device and its host's memory. All copies of a step in one direction count as one: its bytes at the
+ * bandwidth, and the latency once, which is what one copy of pinned memory took on an H200 (55 GB/s, 16 us; the
+ * defaults of the options). Hundreds of small copies in a row took 7.5 us each there: engines gather, or pay more. */
+struct host_link {
+    uint64_t bytes_per_s; /* each way; 0: copies take no time */
+    uint64_t latency_ns;
+    bool overlapped;      /* with the step and with each other, layer by layer, as well as can be; else one after the other */
+};
+
+struct host_traffic {
+    uint64_t to_device_bytes, to_host_bytes;
+};
+
+/* Time of one copy, at most 2^62; 0 for nothing. */
+uint64_t host_copy_ns(const struct host_link *link, uint64_t bytes);
+/* Duration of a step that computes for so long (at most 2^62) and copies this: the sum of the three, or the longest of
+ * them when they overlap; at most 2^62. */
+uint64_t host_link_step_ns(const struct host_link *link, uint64_t compute_ns, const struct host_traffic *traffic);
 
 /* Duration of a step in nanoseconds, at least 1, at most 2^62. */
 uint64_t step_time_ns(const struct step_time *model, const struct step_work *work);

@@ -76,7 +76,7 @@ void v1_schedule_waiting(struct engine *e, uint64_t budget, v1_gate gate)
             engine_slot_wait(e, r);
             break;
         }
-        struct kv_hit hit;
+        struct engine_hit hit;
         if (!gate && engine_refused_again(e, r, budget)) break;
         engine_lookup(e, r, &hit);
         if (e->out_of_memory) break;

@@ -61,7 +61,7 @@ function queuePlot(parent, detail) {
 
 function eventsPlot(parent, detail) {
   const e = detail.events, axis = spansAxis(e.begin_ns, e.width_ns, e.waiting.max.length);
-  const wanted = ["arrive", "admit", "refuse", "preempt", "swap_out", "evict", "copy", "finish", "abort", "unservable", "reject"];
+  const wanted = ["arrive", "admit", "refuse", "preempt", "swap_out", "evict", "copy", "fetch", "offload", "finish", "abort", "unservable", "reject"];
   const series = wanted.filter(k => e.counts[k]).map((k, i) =>
     ({ name: k, color: "c-" + i % 9, values: padded(e.counts[k], axis), hidden: !["arrive", "preempt", "refuse"].includes(k) }));
   return new Plot(parent, { id: "plot-events", title: "Events in each " + secondsText(e.width_ns), note: "The buttons switch kinds on and off.",

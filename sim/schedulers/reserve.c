@@ -5,7 +5,7 @@
 #include "sim/v1_pass.h"
 #include "sim/numbers.h"
 
-static enum kv_status gate(struct engine *e, struct sim_request *r, const struct kv_hit *hit,
+static enum kv_status gate(struct engine *e, struct sim_request *r, const struct engine_hit *hit,
                            uint64_t *promise)
 {
     const struct engine_config *c = &e->config;
@@ -17,9 +17,9 @@ static enum kv_status gate(struct engine *e, struct sim_request *r, const struct
     uint64_t units = kv_units_for(e->policy, &r->kv, slots, forked);
     e->demand_units = units; /* for the verdict's arithmetic */
     if (units > e->policy->usable_units) return KV_NEVER_FITS;
-    uint64_t ask = above(units, hit->blocks) + hit->free_blocks;
+    uint64_t ask = above(units, hit->device.blocks) + hit->device.free_blocks;
     uint64_t needed = kv_units_for(e->policy, &r->kv, r->kv.final_tokens, forked);
-    uint64_t need = above(needed, hit->blocks) + hit->free_blocks;
+    uint64_t need = above(needed, hit->device.blocks) + hit->device.free_blocks;
     *promise = ask;
     return engine_hold_back(e, r, KV_ADMISSION, ask, need < ask ? need : ask, e->promised_units)
                ? KV_NO_SPACE

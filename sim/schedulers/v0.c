@@ -41,7 +41,7 @@ static void prefill(struct engine *e)
     uint64_t budget = e->config.max_num_batched_tokens;
     while (e->waiting.head) {
         struct sim_request *r = e->waiting.head;
-        struct kv_hit hit;
+        struct engine_hit hit;
         if (never_starts(e, r)) {
             engine_unservable(e, r, false);
             continue;

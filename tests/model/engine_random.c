@@ -73,6 +73,21 @@ void engine_random_content(uint64_t *state, struct wl_request *r, struct wl_span
     spans[at] = (struct wl_span){.space = 0, .first = stream + shared, .count = engine_random_between(state, 1, r->output_tokens)};
 }
 
+void engine_random_host(uint64_t *state, struct engine_config *g)
+{
+    uint64_t block_bytes = g->geometry.bytes_per_token * g->geometry.block_tokens;
+    if (!(g->policy->flags & KV_CACHES) || g->geometry.window_tokens > 0) return;
+    if (g->policy->flags & KV_TOKEN_UNITS) block_bytes = g->geometry.bytes_per_token;
+    do g->host.evict = kv_eviction_at(engine_random_between(state, 0, kv_eviction_count() - 1));
+    while (!host_tier_allows(g->host.evict));
+    char why[200];
+    assert_true(kv_options_parse(g->host.evict->options, NULL, g->host.evict_values, why, sizeof why));
+    g->host.capacity_bytes = block_bytes * engine_random_between(state, 1, engine_random_chance(state, 50) ? 20 : 400);
+    g->host.link = (struct host_link){.bytes_per_s = engine_random_between(state, 0, 100000),
+                                      .latency_ns = engine_random_between(state, 0, 20000),
+                                      .overlapped = engine_random_chance(state, 50)};
+}
+
 static void random_request(uint64_t *state, struct engine_random *rc, uint64_t *arrival, bool content)
 {
     struct engine_case *c = &rc->c;
@@ -127,6 +142,7 @@ void engine_random_case(uint64_t seed, const struct engine_variant *v, struct en
     uint64_t arrival = engine_random_chance(&state, 50) ? 0 : engine_random_between(&state, 1, 1000), count = engine_random_between(&state, 1, 14);
     bool content = engine_random_chance(&state, 70);
     for (uint64_t i = 0; i < count; i++) random_request(&state, rc, &arrival, content);
+    if (engine_random_chance(&state, 50)) engine_random_host(&state, g);
     if (engine_random_chance(&state, 25)) {
         uint64_t span = g->scheduler->serial ? count : arrival + 1;
         g->window_begin = engine_random_between(&state, 0, span);

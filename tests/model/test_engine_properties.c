@@ -236,7 +236,7 @@ static uint64_t infinite_hits(const struct engine_case *c)
 }
 
 /* Requests one after another, none cut: what a cache of unlimited size would have hit is the longest common
- * prefix with anything that came before. Hits and the three losses add up to that. */
+ * prefix with anything that came before. Hits, of the device and of the host, and the three losses add up to that. */
 static void lost_sharing__serial_runs__adds_up_to_the_infinite_cache(void **state)
 {
     (void)state;
@@ -250,6 +250,7 @@ static void lost_sharing__serial_runs__adds_up_to_the_infinite_cache(void **stat
         rc.c.config.geometry.block_tokens = (uint32_t)engine_random_between(&s, 1, 7);
         rc.c.config.max_model_len = 90;
         rc.c.config.cache_output = engine_random_chance(&s, 50) ? CACHE_OUTPUT_KEYED : CACHE_OUTPUT_UNKEYED;
+        if (engine_random_chance(&s, 50)) engine_random_host(&s, &rc.c.config);
         for (uint64_t i = engine_random_between(&s, 2, 20); i > 0; i--) {
             struct wl_request *r = engine_case_add(&rc.c, 0, engine_random_between(&s, 1, 50), engine_random_between(&s, 0, 30));
             engine_random_content(&s, r, rc.spans[rc.c.count - 1]);

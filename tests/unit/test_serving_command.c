@@ -68,6 +68,33 @@ static void split__as_a_shell__words(void **state)
     check_str_has(err.text, "left open");
 }
 
+static void check_host_cache(uint32_t command, const char *text, const char *expected)
+{
+    struct optset *set = read_for(command, text);
+    bool known = option_find(command, "host-cache") != NULL;
+    check_str_eq(known ? optset_text(set, "host-cache") : NULL, expected);
+    optset_destroy(set);
+}
+
+/* vLLM: 64 GiB for all ranks; 4 of tensor parallelism and 2 stages have 8 GiB each, wherever the flags stand. Half a
+ * GiB is 536870912 bytes. SGLang: decimal gigabytes, for each rank. `plan` sizes the device alone. */
+static void host_cache__total_or_for_each_rank__bytes_of_a_device(void **state)
+{
+    (void)state;
+    check_host_cache(FOR_RUN, "vllm serve m --kv-offloading-size 64 --kv-offloading-backend native", "68719476736");
+    check_host_cache(FOR_RUN, "vllm serve m --kv-offloading-size 64 -tp 4 -pp 2", "8589934592");
+    check_host_cache(FOR_RUN, "vllm serve m -tp 4 --kv_offloading_size=.5", "134217728");
+    check_host_cache(FOR_RUN, "vllm serve m -tp 4", "0");
+    check_host_cache(FOR_RUN, "python -m sglang.launch_server --model-path m --tp 4 --hicache-size 100", "100GB");
+    check_host_cache(FOR_PLAN, "vllm serve m --kv-offloading-size 64", NULL);
+    struct err err = {0};
+    struct optset *set = optset_create(FOR_RUN, false);
+    assert_int_equal(optset_put(set, "command", "vllm serve m --kv-offloading-size much", &err), 0);
+    assert_int_equal(serving_command_read(set, &notes, &err), -1);
+    check_str_has(err.text, "--kv-offloading-size: found 'much', expected GiB");
+    optset_destroy(set);
+}
+
 static void vllm__flags__become_options(void **state)
 {
     (void)state;
@@ -215,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(split__as_a_shell__words),
         cmocka_unit_test(vllm__flags__become_options),
+        cmocka_unit_test(host_cache__total_or_for_each_rank__bytes_of_a_device),
         cmocka_unit_test(vllm__caching__is_a_policy_in_run),
         cmocka_unit_test(wrapped__python_docker_variables__found),
         cmocka_unit_test(sglang_and_tensorrt__own_names),
