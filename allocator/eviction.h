@@ -50,6 +50,11 @@ enum kv_eviction_flags {
     /* Uses more of a block than its key and its uses: its place in its prompt, or the kind of request. It cannot order a
      * host tier, where evicted blocks arrive with their keys alone. */
     KV_EVICTION_STRUCTURE = 1 << 3,
+    /* Of content that was never inserted before, begin, miss and insert may come at any time between the filling of the block
+     * and the first give of a block of its sequence, whatever is called for other objects in between: all that follows is the
+     * same. The engine then need not look at every request whenever a block fills. Wrong where a filled block counts
+     * before anybody gives it back. */
+    KV_EVICTION_LATE_KEYS = 1 << 4,
 };
 
 #define KV_EVICTION_CATEGORIES 16 /* kinds of requests that an order can tell apart */

@@ -189,8 +189,8 @@ struct kv_policy {
     uint64_t usable_units;  /* units that can be handed out */
     uint32_t block_tokens;  /* slots a block has in this policy; 0 for contiguous ones */
     bool clairvoyant;       /* flag or option value (reserve pow2, oracle, ...) makes it so */
-    bool keys_may_wait;     /* KV_CACHES: until a block is looked for or released, all is the same whether it has got its key
-                               or will get it later; no order of eviction is told of keys when they are given */
+    bool keys_may_wait;     /* KV_CACHES: of content that was never in the pool before, until a block is looked for or released, all
+                               is the same whether it has got its key or will get it later */
     bool foresees;          /* asks the observer for next uses, which makes it clairvoyant: a heuristic, no bound, as what is evicted
                                decides what runs when. foreseen is there */
     bool tells_kinds;       /* an order of eviction tells requests apart by priority and category */

@@ -72,7 +72,7 @@ struct kv_policy *paged_create(const struct kv_policy_ops *ops, const struct kv_
         .block_tokens = config->block_tokens,
         .clairvoyant = (ops->flags & KV_CLAIRVOYANT) != 0 || foresees,
         .foresees = foresees,
-        .keys_may_wait = config->caches && config->evict == NULL,
+        .keys_may_wait = config->caches && (config->evict == NULL || (config->evict->flags & KV_EVICTION_LATE_KEYS) != 0),
         .tells_kinds = config->caches && config->evict != NULL && config->evict->begin != NULL,
     };
     p->caches = config->caches;

@@ -273,7 +273,8 @@ void engine_pass(struct engine *engine, struct sim_request *request);
 /* Makes the content keys of all blocks that the request will ever fill, once. False when memory is out. */
 bool engine_prepare_keys(struct engine *engine, struct sim_request *request);
 /* Whether nobody can tell if the blocks that a decoding request fills get their keys at once or later, at the latest when
- * they are released: the policy does not care, and no other request can have the same content. */
+ * they are released: the policy does not care, and no other request can have the same content. It is new even after a
+ * preemption, as what was filled before is computed anew as a prompt, and keyed at once. */
 bool engine_keys_may_wait(const struct engine *engine, const struct sim_request *request);
 /* Tells the infinite cache what the request has filled by now. */
 void engine_share_filled(struct engine *engine, struct sim_request *request);

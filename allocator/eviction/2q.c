@@ -150,7 +150,7 @@ static const char *two_queue_check(const struct kv_eviction *order)
 }
 
 const struct kv_eviction_ops kv_eviction_2q_ops = {
-    .flags = KV_EVICTION_ORPHANS,
+    .flags = KV_EVICTION_ORPHANS | KV_EVICTION_LATE_KEYS,
     .name = "2q",
     .summary = "new content queues in a quarter of the cache; what comes back soon after is kept by use",
     .source = "2Q, VLDB'94, full version: Kin 25 %, Kout 50 %",

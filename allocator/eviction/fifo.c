@@ -85,7 +85,7 @@ static const char *fifo_check(const struct kv_eviction *order)
 }
 
 const struct kv_eviction_ops kv_eviction_fifo_ops = {
-    .flags = KV_EVICTION_ORPHANS,
+    .flags = KV_EVICTION_ORPHANS | KV_EVICTION_LATE_KEYS,
     .name = "fifo",
     .summary = "first filled, first evicted",
     .source = "textbook; as libCacheSim's fifo on streams",

@@ -18,6 +18,7 @@ static struct kv_eviction *gdsf_create(uint32_t objects, const struct kv_value *
 }
 
 const struct kv_eviction_ops kv_eviction_gdsf_ops = {
+    .flags = KV_EVICTION_LATE_KEYS,
     .name = "gdsf",
     .summary = "uses plus the rank of the last victim: frequency that ages",
     .source = "GDSF, Cherkasova 1998, with equal cost and size",

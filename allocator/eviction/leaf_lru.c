@@ -132,7 +132,7 @@ static const char *leaf_check(const struct kv_eviction *order)
 }
 
 const struct kv_eviction_ops kv_eviction_leaf_lru_ops = {
-    .flags = KV_EVICTION_STRUCTURE,
+    .flags = KV_EVICTION_STRUCTURE | KV_EVICTION_LATE_KEYS,
     .name = "leaf-lru",
     .summary = "least recently used among the blocks that no cached block continues",
     .source = "SGLang radix cache",

@@ -18,7 +18,7 @@ static struct kv_eviction *length_aware_create(uint32_t objects, const struct kv
 }
 
 const struct kv_eviction_ops kv_eviction_length_aware_ops = {
-    .flags = KV_EVICTION_STRUCTURE,
+    .flags = KV_EVICTION_STRUCTURE | KV_EVICTION_LATE_KEYS,
     .name = "length-aware",
     .summary = "fewest uses first, then latest in its prompt",
     .source = "after Mooncake, arXiv 2407.00079, LengthAwareCache, described there in one clause",

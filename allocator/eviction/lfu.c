@@ -16,6 +16,7 @@ static struct kv_eviction *lfu_create(uint32_t objects, const struct kv_value *v
 }
 
 const struct kv_eviction_ops kv_eviction_lfu_ops = {
+    .flags = KV_EVICTION_LATE_KEYS,
     .name = "lfu",
     .summary = "fewest uses first, then least recently used",
     .source = "textbook, in-cache counts; as libCacheSim's lfu on streams",

@@ -140,7 +140,7 @@ static const char *lru_check(const struct kv_eviction *order)
 }
 
 const struct kv_eviction_ops kv_eviction_lru_ops = {
-    .flags = KV_EVICTION_STACK,
+    .flags = KV_EVICTION_STACK | KV_EVICTION_LATE_KEYS,
     .name = "lru",
     .summary = "least recently used first",
     .source = "vLLM v1, free queue of the block pool",

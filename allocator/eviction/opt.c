@@ -102,7 +102,7 @@ static const char *opt_check(const struct kv_eviction *order)
 }
 
 const struct kv_eviction_ops kv_eviction_opt_ops = {
-    .flags = KV_EVICTION_CLAIRVOYANT,
+    .flags = KV_EVICTION_CLAIRVOYANT | KV_EVICTION_LATE_KEYS,
     .name = "opt",
     .summary = "what is needed again last goes first: the bound on hit blocks",
     .source = "Belady 1966, for whole prompts",

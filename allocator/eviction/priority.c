@@ -111,7 +111,7 @@ static const char *priority_check(const struct kv_eviction *order)
 }
 
 const struct kv_eviction_ops kv_eviction_priority_ops = {
-    .flags = KV_EVICTION_STRUCTURE,
+    .flags = KV_EVICTION_STRUCTURE | KV_EVICTION_LATE_KEYS,
     .name = "priority",
     .summary = "blocks of the least urgent requests first, then least recently used",
     .source = "SGLang radix cache, eviction policy priority",

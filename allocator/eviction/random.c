@@ -112,7 +112,7 @@ static const char *random_check(const struct kv_eviction *order)
 }
 
 const struct kv_eviction_ops kv_eviction_random_ops = {
-    .flags = KV_EVICTION_ORPHANS,
+    .flags = KV_EVICTION_ORPHANS | KV_EVICTION_LATE_KEYS,
     .name = "random",
     .summary = "any block with equal chance, from a seed",
     .source = "baseline",

@@ -167,7 +167,7 @@ static const char *s3fifo_check(const struct kv_eviction *order)
 }
 
 const struct kv_eviction_ops kv_eviction_s3fifo_ops = {
-    .flags = KV_EVICTION_ORPHANS,
+    .flags = KV_EVICTION_ORPHANS | KV_EVICTION_LATE_KEYS,
     .name = "s3fifo",
     .summary = "small queue 10 %, main queue, ghost as large as the main queue",
     .source = "S3-FIFO, SOSP'23, algorithm 1",

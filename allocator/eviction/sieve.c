@@ -102,7 +102,7 @@ static const char *sieve_check(const struct kv_eviction *order)
 }
 
 const struct kv_eviction_ops kv_eviction_sieve_ops = {
-    .flags = KV_EVICTION_ORPHANS,
+    .flags = KV_EVICTION_ORPHANS | KV_EVICTION_LATE_KEYS,
     .name = "sieve",
     .summary = "a hand over a queue evicts what was not hit since it last passed",
     .source = "SIEVE, NSDI'24, algorithm 1",

@@ -122,6 +122,7 @@ static const char *slru_check(const struct kv_eviction *order)
 }
 
 const struct kv_eviction_ops kv_eviction_slru_ops = {
+    .flags = KV_EVICTION_LATE_KEYS,
     .name = "slru",
     .summary = "least recently used, those never hit since they came first",
     .source = "Karedla, Love, Wherry 1994: two segments, protected 80 %",

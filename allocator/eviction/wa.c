@@ -231,7 +231,7 @@ static const char *wa_check(const struct kv_eviction *order)
 }
 
 const struct kv_eviction_ops kv_eviction_wa_ops = {
-    .flags = KV_EVICTION_ORPHANS | KV_EVICTION_STRUCTURE,
+    .flags = KV_EVICTION_ORPHANS | KV_EVICTION_STRUCTURE | KV_EVICTION_LATE_KEYS,
     .name = "wa",
     .summary = "least probable reuse first, by category of request",
     .source = "KVCache Cache in the Wild, ATC'25, workload-aware policy",
