@@ -489,9 +489,13 @@ static double wa_probability(const struct reference *r, uint32_t object)
     uint32_t c = r->category_of[object];
     double age = (double)(r->clock - r->given[object]), rate;
 
+    if (r->wa_rank == 2) /* lru */
+        return -age;
     if (!(r->cat_reuses[c] > 0))
         return 0;
     rate = r->cat_reuses[c] / r->cat_time[c];
+    if (r->wa_rank == 1) /* distribution: at any later time */
+        return r->cat_reuses[c] / r->cat_uses[c] * exp(-rate * age);
     return r->cat_reuses[c] / r->cat_uses[c] * (exp(-rate * age) - exp(-rate * (age + r->life)));
 }
 

@@ -36,6 +36,7 @@ struct reference {
     struct reference_list a, b;           /* lists of objects */
     struct reference_list ghost_a, ghost_b; /* lists of keys */
     double target, life;
+    uint64_t wa_rank; /* index of the choice of wa-rank; set it after reference_init */
     double cat_uses[KV_EVICTION_CATEGORIES], cat_reuses[KV_EVICTION_CATEGORIES], cat_time[KV_EVICTION_CATEGORIES];
 };
 

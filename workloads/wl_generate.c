@@ -383,7 +383,10 @@ static int go_on(struct generator *gen, struct session *session, uint64_t time_n
         session_destroy(session);
         return 0;
     }
-    int rc = add_seconds(gen, &time_ns, wl_dist_draw(&spec->think_s, &gen->think), err);
+    double think_s = wl_dist_draw(&spec->think_s, &gen->think);
+    if (spec->think_scale_count > 0)
+        think_s *= spec->think_scale[turn < spec->think_scale_count ? turn : spec->think_scale_count - 1];
+    int rc = add_seconds(gen, &time_ns, think_s, err);
     if (rc == 0 && due_push(gen, time_ns, session) != 0)
         rc = err_set(err, ERR_FAILED, "%s: out of memory", gen->source.name);
     if (rc != 0)

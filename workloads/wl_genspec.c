@@ -81,24 +81,23 @@ static int parse_arrivals(struct wl_genspec *spec, const char *name, const char 
                    "onoff:RATE:ON_S:OFF_S, constant:RATE (per second) or none", name, text);
 }
 
-static int parse_continue(struct wl_genspec *spec, const char *name, const char *text,
-                          struct err *err)
+/* "V1/V2/...": a number for each turn. */
+static int parse_by_turn(const char *name, const char *text, double low, double high, double values[WL_TURNS_MAX],
+                         size_t *count, struct err *err)
 {
     char copy[256];
     if (strlen(text) >= sizeof copy)
         return err_set(err, ERR_USAGE, "%s: found '%s', expected a shorter list", name, text);
     strcpy(copy, text);
-    spec->continue_count = 0;
+    *count = 0;
     for (char *at = copy; at != NULL;) {
         char *slash = strchr(at, '/');
         if (slash != NULL)
             *slash++ = '\0';
-        if (spec->continue_count == WL_TURNS_MAX)
-            return err_set(err, ERR_USAGE, "%s: found more than %d chances, expected fewer", name,
+        if (*count == WL_TURNS_MAX)
+            return err_set(err, ERR_USAGE, "%s: found more than %d numbers, expected fewer", name,
                            WL_TURNS_MAX);
-        /* At 1 a conversation would never end. */
-        if (wl_parse_double(name, at, 0, 0.9999, &spec->continue_ratio[spec->continue_count++],
-                            err) != 0)
+        if (wl_parse_double(name, at, low, high, &values[(*count)++], err) != 0)
             return -1;
         at = slash;
     }
@@ -136,7 +135,7 @@ static int parse_choice(const char *name, const char *text, const char *no, cons
 
 enum key {
     PRESET, REQUESTS, ARRIVALS, TICK, PROMPT, OUTPUT, SAMPLES, MAX_TOKENS, ABORT_RATIO, ABORT_DELAY,
-    PREFIX_GROUPS, PREFIX, PREFIX_ZIPF, PREFIX_MODE, SESSIONS, SESSION_ZIPF, CONTINUE, THINK,
+    PREFIX_GROUPS, PREFIX, PREFIX_ZIPF, PREFIX_MODE, SESSIONS, SESSION_ZIPF, CONTINUE, THINK, THINK_SCALE,
     TURN_PROMPT, HISTORY, BRANCH_RATIO, BRANCH_PROMPT, CONTEXT_MAX, OVERLONG, CONTENT, KEYS
 };
 
@@ -165,6 +164,8 @@ static const struct wl_genspec_key keys[KEYS] = {
     [CONTINUE] = { "continue", NULL, "P1/P2/...",
                    "chances that turn 1, 2, ... of an arriving conversation is not the last" },
     [THINK] = { "think", "lognormal:4:1", "SECONDS", "distribution of the time between turns" },
+    [THINK_SCALE] = { "think-scale", NULL, "S1/S2/...",
+                      "after turn 1, 2, ... that time is so many times as long (default: 1)" },
     [TURN_PROMPT] = { "turn-tokens", NULL, "LENGTHS",
                       "new tokens of later turns (default: as the first)" },
     [HISTORY] = { "history", "all", "WHAT", "later turns repeat: all, or the prompt only" },
@@ -239,7 +240,10 @@ static int set_key(struct wl_genspec *spec, enum key key, const char *text, stru
     case SESSION_ZIPF:
         return wl_parse_double(name, text, 0, 10, &spec->session_zipf, err);
     case CONTINUE:
-        return parse_continue(spec, name, text, err);
+        /* At 1 a conversation would never end. */
+        return parse_by_turn(name, text, 0, 0.9999, spec->continue_ratio, &spec->continue_count, err);
+    case THINK_SCALE:
+        return parse_by_turn(name, text, 1e-6, 1e6, spec->think_scale, &spec->think_scale_count, err);
     case HISTORY:
         return parse_choice(name, text, "all", "prompt", &spec->history_is_prompt, err);
     case BRANCH_RATIO:

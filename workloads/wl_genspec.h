@@ -35,6 +35,8 @@ struct wl_genspec {
                                             the last holds for all later ones */
     size_t continue_count;       /* 0: no conversations that arrive and go on */
     struct wl_dist think_s;      /* from a turn's arrival to the next one's */
+    double think_scale[WL_TURNS_MAX]; /* times this after turn 1, 2, ...; the last holds for all later ones */
+    size_t think_scale_count;    /* 0: 1 for all */
     struct wl_dist turn_prompt;  /* new tokens of later turns */
     bool has_turn_prompt;
     bool history_is_prompt;      /* a later turn repeats the old prompt, not its output */

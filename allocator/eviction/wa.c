@@ -10,7 +10,10 @@
  * This variant: time is counted in uses of any block, so it needs no clock. The fit sees the
  * reuse of what is cached and of the last victims, as many as objects; its sums are halved every 8 x objects uses of
  * the category, so it follows the workload. life is a moving mean over
- * victims, weight 1/64, that starts at the number of objects. With one category it is lru. */
+ * victims, weight 1/64, that starts at the number of objects. With one category it is lru.
+ *
+ * wa-rank distribution leaves the life out: share x exp(-rate x age), a use at any later time. wa-rank lru leaves the fit
+ * out too: the block that was used longest ago, as lru. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,8 +21,20 @@
 #include "allocator/eviction.h"
 #include "allocator/ghost_list.h"
 #include "allocator/object_lists.h"
+#include "allocator/wa_fit.h"
 
 extern const struct kv_eviction_ops kv_eviction_wa_ops;
+
+/* The steps of the paper's ablation: what the oldest blocks of the categories are compared by. */
+enum rank { RANK_FULL, RANK_DISTRIBUTION, RANK_LRU };
+
+static const struct kv_option rank_option = {
+    .name = "wa-rank",
+    .choices = "full|distribution|lru",
+    .default_text = "full",
+    .help = "what --evict wa compares: reuse within the expected life; at any later time; the time of the last use",
+};
+static const struct kv_option *const wa_options[] = {&rank_option, NULL};
 
 struct category {
     double uses, reuses, reuse_time; /* sums, fading */
@@ -29,6 +44,7 @@ struct wa {
     struct kv_eviction base;
     struct object_lists lists;
     struct category categories[KV_EVICTION_CATEGORIES];
+    enum rank rank;
     uint32_t category; /* of the request under way */
     uint32_t objects;
     uint64_t clock;
@@ -64,10 +80,10 @@ static struct kv_eviction *wa_create(uint32_t objects, const struct kv_value *va
     struct wa *wa = calloc(1, sizeof *wa);
     bool made;
 
-    (void)values;
     if (wa == NULL)
         return NULL;
     wa->base.ops = &kv_eviction_wa_ops;
+    wa->rank = (enum rank)values[0].count;
     wa->objects = objects;
     wa->life = objects;
     wa->state = calloc(objects, sizeof *wa->state);
@@ -161,16 +177,28 @@ static void wa_touch(struct kv_eviction *order, uint32_t object)
     wa_give(order, object);
 }
 
-static double reuse_probability(const struct wa *wa, uint32_t object)
+struct wa_fit wa_fit(const struct kv_eviction *order, uint32_t number)
 {
-    const struct wa_object *state = &wa->state[object];
-    const struct category *category = &wa->categories[state->category];
-    double rate, age = (double)(wa->clock - state->used);
+    const struct category *category = &((const struct wa *)order)->categories[number];
 
     if (!(category->reuses > 0)) /* nothing was ever used again */
-        return 0;
-    rate = category->reuses / category->reuse_time;
-    return category->reuses / category->uses * (exp(-rate * age) - exp(-rate * (age + wa->life)));
+        return (struct wa_fit){0, 0};
+    return (struct wa_fit){category->reuses / category->uses, category->reuses / category->reuse_time};
+}
+
+/* The least goes first. */
+static double rank_of(const struct wa *wa, uint32_t object)
+{
+    const struct wa_object *state = &wa->state[object];
+    double age = (double)(wa->clock - state->used);
+    struct wa_fit fit;
+
+    if (wa->rank == RANK_LRU)
+        return -age;
+    fit = wa_fit(&wa->base, state->category);
+    if (wa->rank == RANK_DISTRIBUTION)
+        return fit.share * exp(-fit.rate * age);
+    return fit.share * (exp(-fit.rate * age) - exp(-fit.rate * (age + wa->life)));
 }
 
 static uint32_t wa_next_victim(const struct kv_eviction *order)
@@ -191,15 +219,15 @@ static uint32_t wa_next_victim(const struct kv_eviction *order)
     victim = KV_OBJECT_NONE;
     for (uint32_t category = 0; category < KV_EVICTION_CATEGORIES; category++) {
         uint32_t oldest = object_lists_oldest(&wa->lists, category);
-        double probability;
+        double rank;
 
         if (oldest == KV_OBJECT_NONE)
             continue;
-        probability = reuse_probability(wa, oldest);
-        if (victim == KV_OBJECT_NONE || probability < least ||
-            (!(probability > least) && wa->state[oldest].depth > wa->state[victim].depth)) {
+        rank = rank_of(wa, oldest);
+        if (victim == KV_OBJECT_NONE || rank < least ||
+            (!(rank > least) && wa->state[oldest].depth > wa->state[victim].depth)) {
             victim = oldest;
-            least = probability;
+            least = rank;
         }
     }
     return victim;
@@ -238,6 +266,7 @@ const struct kv_eviction_ops kv_eviction_wa_ops = {
     .description = "Requests fall into categories (turn of the conversation). Each has its own list, least recently "
                    "used, and a fitted distribution of the time to reuse; of the oldest blocks of all lists the one "
                    "least likely to be used within its expected life goes. O(categories).",
+    .options = wa_options,
     .create = wa_create,
     .destroy = wa_destroy,
     .begin = wa_begin,

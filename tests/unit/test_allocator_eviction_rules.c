@@ -109,6 +109,8 @@ static bool step_both(struct pair *pair, const struct step *step)
     return false;
 }
 
+static uint64_t wa_rank; /* of the scripts under way */
+
 /* The step at which the two differ, or count. */
 static size_t run(const struct kv_eviction_ops *ops, uint32_t objects, const struct step *steps, size_t count)
 {
@@ -116,7 +118,8 @@ static size_t run(const struct kv_eviction_ops *ops, uint32_t objects, const str
     size_t i = 0;
 
     assert_true(reference_init(&pair.reference, ops->name, objects));
-    pair.order = kv_eviction_create(ops, objects, NULL);
+    pair.reference.wa_rank = wa_rank;
+    pair.order = kv_eviction_create(ops, objects, wa_rank > 0 ? (const struct kv_value[KV_OPTIONS_MAX]){{wa_rank}} : NULL);
     assert_non_null(pair.order);
     while (i < count && step_both(&pair, &steps[i]) && ops->check(pair.order) == NULL)
         i++;
@@ -170,6 +173,16 @@ static void order__random_scripts__as_the_reference(void **fixture)
         if (end < STEPS)
             report_shortest(ops, objects, steps, end + 1);
     }
+}
+
+static void wa__other_ranks__as_the_reference(void **fixture)
+{
+    char name[] = "wa";
+
+    (void)fixture;
+    for (wa_rank = 1; wa_rank <= 2; wa_rank++)
+        order__random_scripts__as_the_reference(&(void *){name});
+    wa_rank = 0;
 }
 
 /* The textbook use: a stream of keys through a full cache, where queues turn over many times. */
@@ -240,7 +253,7 @@ enum { ORDERS_MAX = 32 };
 int main(void)
 {
     static char names[2 * ORDERS_MAX][80];
-    static struct CMUnitTest tests[2 * ORDERS_MAX + 1];
+    static struct CMUnitTest tests[2 * ORDERS_MAX + 2];
     size_t count = 0;
 
     for (size_t i = 0; i < kv_eviction_count() && i < ORDERS_MAX; i++) {
@@ -258,5 +271,6 @@ int main(void)
         count++;
     }
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(random__many_victims__each_as_often);
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(wa__other_ranks__as_the_reference);
     return _cmocka_run_group_tests("eviction rules", tests, count, NULL, NULL) != 0;
 }
