@@ -127,7 +127,7 @@ static void take_in_order(struct block_queue *queue, kv_block *out, uint32_t cou
 
 void block_queue_take(struct block_queue *queue, kv_block *out, uint32_t count)
 {
-    assert(count <= queue->free_blocks);
+    assert(count <= block_queue_obtainable(queue));
     queue->free_blocks -= count;
     if (queue->order != NULL) {
         take_in_order(queue, out, count);
@@ -264,6 +264,20 @@ static void tell_order(struct block_queue *queue, kv_block block, uint64_t key, 
         order->ops->miss(order, key);
     if (order->ops->insert != NULL)
         order->ops->insert(order, block - 1, &content);
+    if (order->queue_requests > 0 && queue->observer.expected != NULL &&
+        queue->observer.expected(queue->observer.context, key))
+        order->ops->expect(order, block - 1, true);
+}
+
+void block_queue_expect(struct block_queue *queue, uint64_t key, bool expected)
+{
+    kv_block first = block_index_find(&queue->index, key), block = first;
+    while (block != KV_BLOCK_NONE) {
+        queue->order->ops->expect(queue->order, block - 1, expected);
+        block = queue->nodes[block].twin_next;
+        if (block == first)
+            break;
+    }
 }
 
 /* The counts after `blocks` blocks got keys, `distinct` of which nobody else carries. */
@@ -332,7 +346,7 @@ static uint32_t find_batch(const struct block_queue *queue, const uint64_t *keys
         out[i] = block_index_find(&queue->index, keys[i]);
         if (out[i] == KV_BLOCK_NONE)
             return i;
-        *unheld += queue->nodes[out[i]].refs == 0;
+        *unheld += block_queue_is_obtainable(queue, out[i]);
     }
     return count;
 }

@@ -22,7 +22,7 @@ struct block_queue {
     struct queue_ring ring;
     uint64_t head, tail; /* positions in the ring, modulo 2^64 */
     uint32_t blocks;
-    uint32_t free_blocks;   /* in the queue, keyed ones included */
+    uint32_t free_blocks;   /* in the queue, keyed ones and pinned ones included */
     uint32_t cached_blocks; /* of these, with a key */
     uint32_t keyed_blocks;  /* with a key, held or not */
     uint32_t distinct_keys; /* different keys among these */
@@ -41,7 +41,24 @@ void block_queue_release(struct block_queue *queue);
 /* From now on, before any block was taken, keyed blocks are evicted in this order. False when memory is out. */
 bool block_queue_use_order(struct block_queue *queue, const struct kv_eviction_ops *ops, const struct kv_value *values);
 
-/* Pops count <= free_blocks blocks off the head; keyed ones lose their key. Each gets the count 1. */
+/* Blocks that nobody holds and that may be taken: all but the pinned ones. */
+static inline uint32_t block_queue_obtainable(const struct block_queue *queue)
+{
+    return queue->free_blocks - (queue->order != NULL ? queue->order->pinned : 0);
+}
+
+/* Whether a block with a key counts among these. */
+static inline bool block_queue_is_obtainable(const struct block_queue *queue, kv_block block)
+{
+    const struct kv_eviction *order = queue->order;
+    return queue->nodes[block].refs == 0 &&
+           (order == NULL || order->pinned == 0 || !order->ops->is_pinned(order, block - 1));
+}
+
+/* Whether a waiting request will look for the key, for all blocks that carry it. The order has `expect`. */
+void block_queue_expect(struct block_queue *queue, uint64_t key, bool expected);
+
+/* Pops count <= obtainable blocks off the head; keyed ones lose their key. Each gets the count 1. */
 void block_queue_take(struct block_queue *queue, kv_block *out, uint32_t count);
 /* Drops one reference of each, from the last to the first; blocks that nobody holds any more join the
  * queue: keyed ones at the tail, in that order; the others too, or at the head as a group, the first of

@@ -115,9 +115,9 @@ struct kv_eviction_ops {
     uint64_t (*next_unpin)(const struct kv_eviction *order);
     /* Of an object inside. */
     bool (*is_pinned)(const struct kv_eviction *order, uint32_t object);
-    /* Orders with queue_requests. From now on so many of the first waiting requests will look for what the object, in use
-     * or inside, carries. After insert: 0. */
-    void (*expect)(struct kv_eviction *order, uint32_t object, uint32_t requests);
+    /* Orders with queue_requests. Whether, from now on, one of the first waiting requests will look for what the object, in
+     * use or inside, carries. After insert: no. */
+    void (*expect)(struct kv_eviction *order, uint32_t object, bool expected);
 
     /* Optional. Walks the order; NULL when it is sound, else what is wrong. O(objects). */
     const char *(*check)(const struct kv_eviction *order);

@@ -189,14 +189,14 @@ static bool check_is_pinned(const struct kv_eviction *order, uint32_t object)
     return c->inner->ops->is_pinned(c->inner, object);
 }
 
-static void check_expect(struct kv_eviction *order, uint32_t object, uint32_t requests)
+static void check_expect(struct kv_eviction *order, uint32_t object, bool expected)
 {
     struct checked_order *c = as_checked(order);
     uint32_t count = c->base.count;
     c->calls++;
     if (object >= c->objects)
         violation(c, "expect", "the owner named an object that does not exist");
-    c->inner->ops->expect(c->inner, object, requests);
+    c->inner->ops->expect(c->inner, object, expected);
     end(c, count, "expect");
 }
 

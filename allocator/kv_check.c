@@ -317,6 +317,43 @@ static void check_cache_facts(const struct kv_policy *policy, struct kv_cache_fa
     as_checker(policy)->inner->ops->cache_facts(as_checker(policy)->inner, facts);
 }
 
+static bool check_clock(struct kv_policy *policy, uint64_t now_ns)
+{
+    struct kv_checker *c = as_checker(policy);
+    struct kv_facts before, after;
+    begin_call(c, NULL, 0, "clock");
+    c->inner->ops->facts(c->inner, &before);
+    bool ended = c->inner->ops->clock(c->inner, now_ns);
+    c->inner->ops->facts(c->inner, &after);
+    if (before.held_bytes != after.held_bytes || before.pinned_bytes < after.pinned_bytes)
+        violation(c, "clock", "time alone changed what is held, or pinned more");
+    if (ended != (before.pinned_bytes != after.pinned_bytes))
+        violation(c, "clock", "whether a pin has ended is not what the facts say");
+    if (c->inner->ops->next_unpin(c->inner) <= now_ns)
+        violation(c, "clock", "a pin has outlived its time");
+    end_call(c, "clock");
+    return ended;
+}
+
+static uint64_t check_next_unpin(const struct kv_policy *policy)
+{
+    const struct kv_checker *c = as_checker(policy);
+    struct kv_facts facts;
+    uint64_t next = c->inner->ops->next_unpin(c->inner);
+    c->inner->ops->facts(c->inner, &facts);
+    if ((next != UINT64_MAX) != (facts.pinned_bytes > 0))
+        violation(c, "next_unpin", "it does not agree with the pinned bytes");
+    return next;
+}
+
+static void check_expect(struct kv_policy *policy, uint64_t key, bool expected)
+{
+    struct kv_checker *c = as_checker(policy);
+    begin_call(c, NULL, 0, "expect");
+    c->inner->ops->expect(c->inner, key, expected);
+    end_call(c, "expect");
+}
+
 static bool check_keyed(const struct kv_policy *policy, kv_block block, uint64_t *key)
 {
     return as_checker(policy)->inner->ops->keyed(as_checker(policy)->inner, block, key);
@@ -372,6 +409,9 @@ static struct kv_policy_ops wrapper_table(const struct kv_policy_ops *inner)
     ops.cache_facts = inner->cache_facts != NULL ? check_cache_facts : NULL;
     ops.check = inner->check != NULL ? check_walk : NULL;
     ops.foreseen = inner->foreseen != NULL ? check_foreseen : NULL;
+    ops.clock = inner->clock != NULL ? check_clock : NULL;
+    ops.next_unpin = inner->next_unpin != NULL ? check_next_unpin : NULL;
+    ops.expect = inner->expect != NULL ? check_expect : NULL;
     ops.keyed = inner->keyed != NULL ? check_keyed : NULL;
     ops.region = inner->region != NULL ? check_region : NULL;
     return ops;

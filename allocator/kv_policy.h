@@ -70,9 +70,9 @@ struct kv_observer {
     void (*evicted)(void *context, kv_block block, uint64_t key);
     /* Copy-on-write: the content of `from` was copied to `to`. */
     void (*copied)(void *context, kv_block from, kv_block to);
-    /* A question, of policies with queue_requests: how many of the waiting requests will look for the key, which a
-     * block now carries. NULL: none. */
-    uint32_t (*expected)(void *context, uint64_t key);
+    /* A question, of policies with queue_requests: whether one of the first waiting requests will look for the key, which a
+     * block carries from now on. NULL: no. */
+    bool (*expected)(void *context, uint64_t key);
     /* A question, of policies that foresee: when will somebody look for this key next? The number of a request, UINT64_MAX:
      * nobody will. NULL: nobody will for any. */
     uint64_t (*next_use)(void *context, uint64_t key);
@@ -93,7 +93,7 @@ struct kv_request {
 struct kv_hit {
     uint64_t tokens;       /* hit tokens: blocks * block_tokens, or 0 */
     uint32_t blocks;       /* leading table entries that the hit covers (null ones included) */
-    uint32_t free_blocks;  /* how many of the hit blocks nobody holds now */
+    uint32_t free_blocks;  /* how many of the hit blocks nobody holds now and could be evicted */
     uint32_t first_block;  /* entries before it are null blocks (sliding window), else 0 */
     const kv_block *ids;   /* blocks entries, policy's own; valid until the next call of any kind */
 };
@@ -123,7 +123,7 @@ struct kv_ask {
 /* What a call took or would have taken, filled in for every status. */
 struct kv_taken {
     uint64_t ask_units;   /* what the demand takes out of unallocated and evictable units, hit blocks
-                             that nobody holds included. For a refused whole-prompt check: that ask. */
+                             that nobody holds included, unless pinned. For a refused whole-prompt check: that ask. */
     uint64_t need_units;  /* the units of ask that will hold a token before the sequence ends */
     uint32_t new_blocks;  /* blocks newly put at the end of the (single) sequence's table */
 };
@@ -264,8 +264,8 @@ struct kv_policy_ops {
     bool (*clock)(struct kv_policy *policy, uint64_t now_ns);
     /* Optional (keeps_time). When the first pin of content that nobody holds ends, > the last clock; UINT64_MAX: there is none. */
     uint64_t (*next_unpin)(const struct kv_policy *policy);
-    /* Optional (queue_requests). From now on that many of the waiting requests will look for this key. */
-    void (*expect)(struct kv_policy *policy, uint64_t key, uint32_t requests);
+    /* Optional (queue_requests). Whether, from now on, one of the first waiting requests will look for this key. */
+    void (*expect)(struct kv_policy *policy, uint64_t key, bool expected);
 
     /* Optional (foresees). The next uses of these keys have changed. */
     void (*foreseen)(struct kv_policy *policy, const uint64_t *keys, uint64_t count);

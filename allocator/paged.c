@@ -89,6 +89,9 @@ struct kv_policy *paged_create(const struct kv_policy_ops *ops, const struct kv_
         paged_destroy(&p->base);
         return NULL;
     }
+    const struct kv_eviction *order = p->queue.order;
+    p->base.keeps_time = order != NULL && order->ops->clock != NULL;
+    p->base.queue_requests = order != NULL ? order->queue_requests : 0;
     return &p->base;
 }
 
@@ -181,7 +184,7 @@ static uint64_t count_free_hits(const struct paged *p, const struct kv_hit *hit,
 {
     uint64_t count = 0;
     for (uint64_t i = skip; i < hit->blocks; i++)
-        count += p->queue.nodes[hit->ids[i]].refs == 0;
+        count += block_queue_is_obtainable(&p->queue, hit->ids[i]);
     return count;
 }
 

@@ -59,6 +59,9 @@ uint64_t paged_free_queue(const struct kv_policy *policy, kv_block *out, uint64_
 const char *paged_check(const struct kv_policy *policy);
 
 /* With caching only. */
+bool paged_clock(struct kv_policy *policy, uint64_t now_ns);
+uint64_t paged_next_unpin(const struct kv_policy *policy);
+void paged_expect(struct kv_policy *policy, uint64_t key, bool expected);
 void paged_lookup(struct kv_policy *policy, const uint64_t *keys, uint64_t tokens, struct kv_hit *hit);
 void paged_foreseen(struct kv_policy *policy, const uint64_t *keys, uint64_t count);
 void paged_cache_facts(const struct kv_policy *policy, struct kv_cache_facts *facts);
@@ -69,9 +72,10 @@ static inline uint32_t *paged_refs(const struct paged *p, kv_block block)
     return p->caches ? &p->queue.nodes[block].refs : &p->ring.refs[block];
 }
 
+/* Blocks that can be taken. */
 static inline uint32_t paged_free_blocks(const struct paged *p)
 {
-    return p->caches ? p->queue.free_blocks : p->ring.free_blocks;
+    return p->caches ? block_queue_obtainable(&p->queue) : p->ring.free_blocks;
 }
 
 /* Leading blocks that no token from computed_tokens on attends to. */

@@ -10,10 +10,12 @@ void paged_facts(const struct kv_policy *policy, struct kv_facts *facts)
 {
     const struct paged *p = (const struct paged *)policy;
     uint64_t unit = policy->unit_bytes;
-    uint64_t queued = paged_free_blocks(p), cached = p->caches ? p->queue.cached_blocks : 0;
+    uint64_t pinned = p->caches && p->queue.order != NULL ? p->queue.order->pinned : 0;
+    uint64_t queued = paged_free_blocks(p) + pinned, cached = p->caches ? p->queue.cached_blocks : 0;
     *facts = (struct kv_facts){
         .held_bytes = (policy->usable_units - queued) * unit,
-        .cached_bytes = cached * unit,
+        .cached_bytes = (cached - pinned) * unit,
+        .pinned_bytes = pinned * unit,
         .free_bytes = (queued - cached) * unit,
         .overhead_bytes = p->pool_bytes - policy->usable_units * unit,
         .referenced_bytes = p->referenced_blocks * unit,
@@ -118,7 +120,7 @@ static void find_window_run(const struct paged *p, const uint64_t *keys, uint32_
     for (uint32_t i = 0; i < hit->first_block; i++)
         p->hit_blocks[i] = KV_BLOCK_NULL;
     for (uint32_t i = hit->first_block; i < hit->blocks; i++)
-        hit->free_blocks += p->queue.nodes[p->hit_blocks[i]].refs == 0;
+        hit->free_blocks += block_queue_is_obtainable(&p->queue, p->hit_blocks[i]);
 }
 
 void paged_lookup(struct kv_policy *policy, const uint64_t *keys, uint64_t tokens, struct kv_hit *hit)
@@ -134,6 +136,27 @@ void paged_lookup(struct kv_policy *policy, const uint64_t *keys, uint64_t token
         hit->blocks = block_queue_find_chain(&p->queue, keys, (uint32_t)count, p->hit_blocks,
                                              &hit->free_blocks);
     hit->tokens = (uint64_t)hit->blocks * policy->block_tokens;
+}
+
+/* --- time and waiting requests: of eviction orders that know them ---------------------------- */
+
+bool paged_clock(struct kv_policy *policy, uint64_t now_ns)
+{
+    struct kv_eviction *order = ((struct paged *)policy)->queue.order;
+    uint32_t before = order->pinned;
+    order->ops->clock(order, now_ns);
+    return order->pinned != before;
+}
+
+uint64_t paged_next_unpin(const struct kv_policy *policy)
+{
+    const struct kv_eviction *order = ((const struct paged *)policy)->queue.order;
+    return order->ops->next_unpin(order);
+}
+
+void paged_expect(struct kv_policy *policy, uint64_t key, bool expected)
+{
+    block_queue_expect(&((struct paged *)policy)->queue, key, expected);
 }
 
 /* --- the walk ------------------------------------------------------------------------------ */

@@ -165,6 +165,28 @@ void engine_move_clock(struct engine *e, uint64_t now)
     e->now = now;
 }
 
+static bool on_expected(void *context, uint64_t key)
+{
+    return engine_queue_expects(context, key);
+}
+
+void engine_tell_time(struct engine *e, uint64_t now_ns)
+{
+    if (!e->policy->keeps_time || now_ns <= e->policy_ns) return;
+    e->policy_ns = now_ns;
+    if (e->policy->ops->clock(e->policy, now_ns)) e->pool_version++;
+}
+
+static uint64_t next_unpin(const struct engine *e)
+{
+    return e->policy->keeps_time ? e->policy->ops->next_unpin(e->policy) : UINT64_MAX;
+}
+
+bool engine_waits_for_pins(const struct engine *e)
+{
+    return next_unpin(e) != UINT64_MAX;
+}
+
 static void on_copied(void *context, kv_block from, kv_block to)
 {
     struct engine *e = context;
@@ -192,7 +214,7 @@ static void on_episode_closed(void *context, const struct episode *episode, uint
 
 static int make_policy(struct engine *e, struct err *err)
 {
-    struct kv_observer observer = {.context = e, .copied = on_copied, .next_use = engine_next_use};
+    struct kv_observer observer = {.context = e, .copied = on_copied, .next_use = engine_next_use, .expected = on_expected};
     /* A full pool evicts for every block: a call for each only where somebody listens; they are counted all the same. */
     if (e->config.hooks.step || e->config.hooks.event || e->config.host.capacity_bytes > 0) observer.evicted = on_evicted;
     const struct kv_policy_ops *ops = e->config.policy;
@@ -281,7 +303,7 @@ struct engine *engine_create(const struct engine_config *config, struct err *err
     e->accounting.stretch_context = config->hooks.context;
     e->pool_version = 1;
     e->host_units = config->swap_space_bytes / e->policy->unit_bytes;
-    if (park_init(e)) {
+    if (queue_window_init(e) || park_init(e)) {
         err_set(err, ERR_FAILED, "out of memory");
         engine_destroy(e);
         return NULL;
@@ -322,6 +344,7 @@ void engine_destroy(struct engine *e)
     quantiles_release(&e->stats.ttft_ns);
     quantiles_release(&e->stats.tpot_ns);
     quantiles_release(&e->stats.e2e_ns);
+    queue_window_release(&e->window);
     park_release(&e->park);
     engine_host_release(e);
     free(e->free_seqs);
@@ -516,11 +539,34 @@ static void check_states(struct engine *e, const struct probe *probe)
     abort();
 }
 
+/* Nothing can be done before a pin ends, or somebody comes or leaves. */
+static uint64_t next_change_ns(const struct engine *e, uint64_t next_arrival_ns)
+{
+    uint64_t next = min_u64(next_unpin(e), next_arrival_ns);
+    if (e->abort_count > 0) next = min_u64(next, e->aborts[0].time);
+    return next > e->now ? next : e->now + 1;
+}
+
+/* Nobody is there, but pins end all the same. */
+static void pass_idle_time(struct engine *e, uint64_t until)
+{
+    for (uint64_t next; (next = next_unpin(e)) < until;) {
+        if (next > e->now) engine_move_clock(e, next);
+        accounting_advance(&e->accounting, e->now);
+        engine_tell_time(e, e->now);
+        accounting_set(&e->accounting, 0, false, NULL);
+    }
+    if (until > e->now) engine_move_clock(e, until);
+    accounting_advance(&e->accounting, e->now);
+}
+
 /* One pass and the step that follows. Returns false when the run cannot go on. */
-static bool run_step(struct engine *e, bool more_arrivals)
+static bool run_step(struct engine *e, uint64_t next_arrival_ns)
 {
     uint64_t verdicts = e->stats.unservable, lost = e->stats.aborted;
+    bool more_arrivals = next_arrival_ns != UINT64_MAX;
     clear_step(e);
+    engine_tell_time(e, e->now);
     e->config.scheduler->pass(e);
     if (e->stats.stopped) return false;
     park_book(e);
@@ -537,7 +583,8 @@ static bool run_step(struct engine *e, bool more_arrivals)
         park_end_step(e);
         return true; /* only verdicts: no step, and another pass at once if requests are left */
     }
-    uint64_t begin = e->now, duration = step_duration(e);
+    bool waits = idle && engine_waits_for_pins(e);
+    uint64_t begin = e->now, duration = waits ? next_change_ns(e, next_arrival_ns) - begin : step_duration(e);
     uint64_t free_after_schedule = e->config.hooks.step ? free_units(e) : 0;
     accounting_set(&e->accounting, e->running_seqs, e->refused, &e->probe);
     check_states(e, &e->probe);
@@ -558,7 +605,7 @@ static bool run_step(struct engine *e, bool more_arrivals)
     if (e->config.hooks.look) e->config.hooks.look(e->config.hooks.look_context, e, LOOK_END);
     report_step(e, free_after_schedule, begin);
     e->stats.steps++;
-    if (idle && !more_arrivals && unfinished(e) > 0) {
+    if (idle && !waits && !more_arrivals && unfinished(e) > 0) {
         e->stats.stalled = true;
         return false;
     }
@@ -607,8 +654,7 @@ static int run_steps(struct engine *e, struct wl_source *source)
     while (more == 1 || unfinished(e) > 0) {
         if (unfinished(e) == 0) {
             if (!e->started) start_clock(e, next.arrival_ns);
-            if (next.arrival_ns > e->now) engine_move_clock(e, next.arrival_ns);
-            accounting_advance(&e->accounting, e->now);
+            pass_idle_time(e, next.arrival_ns);
         }
         while (more == 1 && next.arrival_ns <= e->now) {
             add_arrival(e, &next);
@@ -625,7 +671,7 @@ static int run_steps(struct engine *e, struct wl_source *source)
             accounting_set(&e->accounting, 0, false, NULL); /* the last one left: nothing runs till more come */
             continue;
         }
-        if (!run_step(e, more == 1)) break;
+        if (!run_step(e, more == 1 ? next.arrival_ns : UINT64_MAX)) break;
     }
     if (more == 1 && e->config.replay_stalls) more = count_rest(e, source, more);
     if (more == 1 && e->edge) more = edge_count_unserved(e, source);

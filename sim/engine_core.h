@@ -7,6 +7,7 @@
 #include "sim/engine.h"
 #include "sim/engine_park.h"
 #include "sim/future.h"
+#include "sim/id_index.h"
 #include "sim/shared_prefix.h"
 #include "sim/turns.h"
 
@@ -66,6 +67,8 @@ struct sim_request {
     struct wl_span *final_spans; /* cache_output trace: the content at the end, or NULL */
     size_t final_span_count;
     uint64_t final_span_tokens;
+    bool announced;            /* among the first waiting ones, whose keys the policy knows */
+    uint64_t announced_blocks;
     bool cursor_open;
     struct shared_cursor cursor, final_cursor;
     char *id;
@@ -99,6 +102,19 @@ struct engine_hit {
     uint64_t tokens; /* of both */
 };
 
+/* The head of the waiting queue, as policies with queue_requests are told of it (engine_queue.c). */
+struct queue_window {
+    uint64_t depth;           /* most requests that are announced; 0: nobody wants to know */
+    struct sim_request *last; /* of those announced, which are the first of the queue */
+    uint64_t count;
+    struct id_index index;    /* key → number */
+    uint32_t *requests;       /* [room] by number: announced requests that have the key */
+    size_t room;
+    uint64_t live;            /* keys that some have */
+    uint32_t *numbers;        /* [numbers_room] scratch */
+    size_t numbers_room;
+};
+
 struct engine {
     struct engine_config config;
     struct kv_policy *policy;
@@ -117,6 +133,8 @@ struct engine {
     uint64_t pool_version;  /* changes with every change of the pool; from 1 on */
     uint64_t promised_units; /* sum over the running requests */
     struct request_list waiting, running, swapped;
+    struct queue_window window;
+    uint64_t policy_ns; /* what the policy was last told to be the time */
     uint64_t host_units, host_units_used; /* host memory for swapped requests */
     struct host_tier *host;        /* NULL: none */
     struct key_array evicted_keys; /* the pool's, not told the host tier yet */
@@ -254,7 +272,19 @@ void engine_growth_ask(const struct engine *engine, const struct sim_request *re
 /* Makes the memory of a swapped request anew, in sequences chosen for it. False when the policy says no. */
 bool engine_rebuild_swapped(struct engine *engine, struct sim_request *request);
 
+/* Whether memory will become obtainable by itself, because pins end. */
+bool engine_waits_for_pins(const struct engine *engine);
+
 /* For the engine's own files. */
+/* Tells a policy that keeps time what time it is; pins that have ended are then no more. */
+void engine_tell_time(struct engine *engine, uint64_t now_ns);
+/* The waiting queue is changed by these alone. after NULL: at the front. */
+int queue_window_init(struct engine *engine); /* -1: out of memory */
+void queue_window_release(struct queue_window *window);
+void engine_queue_insert(struct engine *engine, struct sim_request *after, struct sim_request *request);
+void engine_queue_remove(struct engine *engine, struct sim_request *request);
+/* For the policy's observer: whether an announced request has the key. */
+bool engine_queue_expects(const struct engine *engine, uint64_t key);
 /* The only way to set engine->now: what was evicted until then is counted, by whether the window is open. */
 void engine_move_clock(struct engine *engine, uint64_t now);
 void engine_take_content(struct engine *engine, struct sim_request *request,

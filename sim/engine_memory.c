@@ -239,7 +239,8 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
     struct kv_demand demand = {.kind = KV_ADMISSION, .something_runs = ask.something_runs, .pieces = samples};
     if (status == KV_NEVER_FITS) e->demand_units = never_fitting_units(e, r, &taken);
     if (status == KV_NEVER_FITS && c->replay_stalls) status = KV_NO_SPACE;
-    if (status == KV_NO_SPACE && !c->replay_stalls && e->running.count + e->swapped.count == 0) {
+    if (status == KV_NO_SPACE && !c->replay_stalls && e->running.count + e->swapped.count == 0 &&
+        !engine_waits_for_pins(e)) {
         /* Nobody holds anything: what an empty pool refuses, with what it keeps back, it will always refuse. */
         uint64_t kept_back = above(e->policy->usable_units, kv_obtainable(e->policy, &demand));
         e->demand_units = taken.ask_units + kept_back;
@@ -277,7 +278,7 @@ enum kv_status engine_admit(struct engine *e, struct sim_request *r, const struc
     r->written_since_fork = false;
     r->admission_number = ++e->admissions;
     e->pool_version++;
-    request_list_remove(&e->waiting, r);
+    engine_queue_remove(e, r);
     request_list_append(&e->running, r);
     park_list_changed(e, r, true);
     r->state = REQUEST_RUNNING;
@@ -459,14 +460,9 @@ bool request_comes_after(const struct sim_request *a, const struct sim_request *
 
 void engine_enqueue(struct engine *e, struct sim_request *r, bool front)
 {
-    if (!e->config.by_priority) {
-        if (front) request_list_push_front(&e->waiting, r);
-        else request_list_append(&e->waiting, r);
-        return;
-    }
-    struct sim_request *after = e->waiting.tail;
-    while (after && request_comes_after(after, r)) after = after->prev;
-    request_list_insert_after(&e->waiting, after, r);
+    struct sim_request *after = front && !e->config.by_priority ? NULL : e->waiting.tail;
+    while (e->config.by_priority && after && request_comes_after(after, r)) after = after->prev;
+    engine_queue_insert(e, after, r);
 }
 
 void engine_preempt(struct engine *e, struct sim_request *r)
@@ -507,8 +503,8 @@ bool engine_outgrew_pool(struct engine *e, struct sim_request *r)
         return true;
     }
     /* It would be preempted, come back and stand here again: without a new token since the last
-     * time, for ever. */
-    bool no_progress = r->solitary_outputs == r->outputs + 1;
+     * time, for ever; unless pins end meanwhile. */
+    bool no_progress = r->solitary_outputs == r->outputs + 1 && !engine_waits_for_pins(e);
     r->solitary_outputs = r->outputs + 1;
     return no_progress;
 }

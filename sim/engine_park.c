@@ -13,9 +13,9 @@ int park_init(struct engine *e)
     const struct engine_config *c = &e->config;
     struct park *p = &e->park;
     /* With blocks of one or two tokens something happens to everybody all the time; a sliding window moves
-     * with every token; where more sequences may run than a step has tokens, not everybody gets one. Step
+     * with every token; a growth may wait for pins to end; where more sequences may run than a step has tokens, not everybody gets one. Step
      * lines name every sequence of every step. */
-    p->on = c->scheduler->skips && !c->plain_loop && !e->edge && !c->by_priority && !c->hooks.step && c->geometry.window_tokens == 0 &&
+    p->on = c->scheduler->skips && !c->plain_loop && !e->policy->keeps_time && !e->edge && !c->by_priority && !c->hooks.step && c->geometry.window_tokens == 0 &&
             (e->policy->block_tokens > 2 || (e->policy->ops->flags & KV_CONTIGUOUS && e->policy->ops->flags & KV_RESERVES)) &&
             c->max_num_seqs <= c->max_num_batched_tokens;
     if (!p->on) return 0;

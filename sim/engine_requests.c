@@ -118,7 +118,7 @@ void engine_drop(struct engine *e, struct sim_request *r)
         engine_release_memory(e, r);
     } else if (r->state == REQUEST_WAITING) {
         if (r->refusal) refusals_close(&e->refusals, &r->refusal->episode, e->now);
-        request_list_remove(&e->waiting, r);
+        engine_queue_remove(e, r);
         if (e->probe_request == r) e->probe.present = false;
     } else if (r->state == REQUEST_SWAPPED) {
         engine_leave_host(e, r);

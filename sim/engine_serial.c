@@ -15,13 +15,24 @@ static void count_served(struct engine *e, const struct sim_request *r, uint64_t
     if (hit_blocks == 0) e->stats.serial.zero_hit_requests++;
 }
 
+/* The request waits for the next pin to end; false: there is none. */
+static bool end_a_pin(struct engine *e)
+{
+    if (!engine_waits_for_pins(e)) return false;
+    engine_tell_time(e, e->policy->ops->next_unpin(e->policy));
+    return true;
+}
+
 /* Samples part ways after the prompt. Returns false when there is no room for them. */
 static bool fork_and_fill(struct engine *e, struct sim_request *r)
 {
     r->computed = r->prompt_tokens;
     engine_fork(e, r);
     uint64_t rest = r->kv.final_tokens - r->prompt_tokens;
-    return rest == 0 || engine_extend(e, r, rest);
+    while (rest > 0 && !engine_extend(e, r, rest)) {
+        if (!end_a_pin(e)) return false;
+    }
+    return true;
 }
 
 static void tell_hits(struct engine *e, int64_t hit_blocks)
@@ -32,12 +43,16 @@ static void tell_hits(struct engine *e, int64_t hit_blocks)
 static bool serve(struct engine *e, struct sim_request *r)
 {
     struct engine_hit hit;
-    engine_lookup(e, r, &hit);
-    if (e->out_of_memory) return false;
+    enum kv_status status;
     uint64_t end = r->kv.samples > 1 ? r->prompt_tokens : r->kv.final_tokens;
     uint64_t allocated_before = e->stats.units_allocated;
+    do {
+        engine_lookup(e, r, &hit);
+        if (e->out_of_memory) return false;
+        status = engine_admit(e, r, &hit, end - hit.tokens, end - hit.tokens);
+    } while (status == KV_NO_SPACE && end_a_pin(e));
     uint64_t hit_blocks = hit.device.blocks + hit.host_blocks;
-    bool served = engine_admit(e, r, &hit, end - hit.tokens, end - hit.tokens) == KV_OK;
+    bool served = status == KV_OK;
     if (served && r->kv.samples > 1) served = fork_and_fill(e, r);
     if (!served) {
         e->stats.serial.rejected++;
@@ -73,9 +88,10 @@ int engine_run_serial(struct engine *e, struct wl_source *source)
             tell_hits(e, -1);
             continue;
         }
+        engine_tell_time(e, from.arrival_ns);
         r->in_window = e->now >= e->accounting.window_begin && e->now < e->accounting.window_end;
         r->state = REQUEST_WAITING;
-        request_list_append(&e->waiting, r);
+        engine_queue_insert(e, e->waiting.tail, r);
         e->scheduled_count = 0;
         e->block_log_count = e->evict_log_count = 0;
         e->probe.present = false;

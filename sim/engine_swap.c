@@ -73,7 +73,7 @@ bool engine_swap_in(struct engine *e, struct sim_request *r, uint64_t headroom_u
     uint64_t units = r->host_units, ask = units + r->kv.samples;
     bool refused = engine_hold_back(e, r, KV_ADMISSION, ask, units, headroom_units);
     if (refused || !engine_rebuild_swapped(e, r)) {
-        if (e->running.count == 0) engine_unservable(e, r, true); /* an empty pool is too small for it */
+        if (e->running.count == 0 && !engine_waits_for_pins(e)) engine_unservable(e, r, true); /* an empty pool is too small for it */
         return false;
     }
     engine_leave_host(e, r);

@@ -129,6 +129,16 @@ enum id_index_status id_index_number(struct id_index *index, const uint64_t *ids
     return ID_INDEX_OK;
 }
 
+bool id_index_find(const struct id_index *index, uint64_t id, uint32_t *number)
+{
+    const struct id_place *place = find(index, id, home_of(index, id));
+
+    if (place->number_plus_1 == 0)
+        return false;
+    *number = place->number_plus_1 - 1;
+    return true;
+}
+
 bool id_index_unique(struct id_index *index, uint32_t *number)
 {
     if (index->count > ID_INDEX_MAX - BATCH)

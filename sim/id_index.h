@@ -27,6 +27,8 @@ void id_index_release(struct id_index *index);
  * number >= count before the call is new. On failure numbers[] is not to be used. */
 enum id_index_status id_index_number(struct id_index *index, const uint64_t *ids, size_t n,
                                      uint32_t *numbers);
+/* The number of an id, if it has one. */
+bool id_index_find(const struct id_index *index, uint64_t id, uint32_t *number);
 /* A number for content that nobody else has. false: no number is left. */
 bool id_index_unique(struct id_index *index, uint32_t *number);
 

@@ -24,7 +24,8 @@ static struct sim_request *choose_victim(const struct engine *e)
 }
 
 /* Makes room for r. A victim that has been served in this pass gives its tokens back to the budget. Returns false when r
- * itself is gone: preempted, or ended because it will never fit. */
+ * itself is gone: preempted, or ended because it will never fit; or when it can only wait until pins end, alone, and then
+ * nobody else gets what is left. */
 static bool extend_or_preempt(struct engine *e, struct sim_request *r, uint64_t tokens,
                               uint64_t *budget)
 {
@@ -32,6 +33,10 @@ static bool extend_or_preempt(struct engine *e, struct sim_request *r, uint64_t 
         struct sim_request *victim = choose_victim(e);
         if (victim == r && e->running.count == 1 && engine_outgrew_pool(e, r)) {
             engine_unservable(e, r, true);
+            return false;
+        }
+        if (victim == r && e->running.count == 1 && engine_waits_for_pins(e)) {
+            *budget = 0;
             return false;
         }
         if (e->config.by_priority) *budget += engine_unschedule(e, victim);

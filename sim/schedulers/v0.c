@@ -100,8 +100,9 @@ static void decode(struct engine *e)
             budget -= tokens * width;
             continue;
         }
-        if (e->running.count == 1 && engine_outgrew_pool(e, r)) engine_unservable(e, r, true);
-        else preempt(e, r);
+        bool alone = e->running.count == 1;
+        if (alone && engine_outgrew_pool(e, r)) engine_unservable(e, r, true);
+        else if (!alone || !engine_waits_for_pins(e)) preempt(e, r);
         break; /* it was the last one */
     }
 }
