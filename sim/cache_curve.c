@@ -285,8 +285,10 @@ static int make_miniature(const struct cache_trace *trace, const struct curve_co
             if (is_chosen(hash_of(view.blocks[i], seed), rate))
                 ids[n++] = view.blocks[i];
         status = cache_trace_add(mini, n * trace->block_tokens, ids, n, err);
-        if (status == 0)
+        if (status == 0) {
             mini->requests[r].kind = trace->requests[r].kind;
+            mini->requests[r].arrival_ns = trace->requests[r].arrival_ns;
+        }
     }
     free(ids);
     return status;

@@ -120,6 +120,7 @@ void block_cache_release(struct block_cache *cache)
     free(cache->place_of);
     host_tier_destroy(cache->host);
     free(cache->to_host);
+    free(cache->waiting);
     *cache = (struct block_cache){0};
 }
 
@@ -177,6 +178,8 @@ static uint32_t insert(struct block_cache *cache, uint32_t number, uint32_t mark
 
         cache->order->ops->insert(cache->order, place, &content);
     }
+    if (cache->waiting != NULL && cache->waiting[number] > 0)
+        cache->order->ops->expect(cache->order, place, true);
     return place;
 }
 
@@ -304,13 +307,21 @@ static int init_host(struct block_cache *cache, const struct cache_trace *trace,
     return err_set(err, ERR_FAILED, "out of memory for a host tier of %" PRIu32 " blocks", places);
 }
 
+static int init_waiting(struct block_cache *cache, const struct cache_trace *trace, struct err *err)
+{
+    if (cache->order->queue_requests == 0)
+        return 0;
+    cache->waiting = calloc((size_t)trace->unique_blocks + 1, sizeof *cache->waiting);
+    return cache->waiting != NULL ? 0 : err_set(err, ERR_FAILED, "out of memory for the blocks of waiting requests");
+}
+
 static int init_for_trace(struct block_cache *cache, const struct cache_trace *trace,
                           const struct cache_config *config, struct err *err)
 {
     assert(config->capacity_blocks > 0);
     if (block_cache_init(cache, config->evict, config->evict_values, places_for(trace, config->capacity_blocks), err) != 0)
         return -1;
-    if (block_cache_reserve(cache, trace->unique_blocks, err) == 0 &&
+    if (block_cache_reserve(cache, trace->unique_blocks, err) == 0 && init_waiting(cache, trace, err) == 0 &&
         (config->host_capacity_blocks == 0 || init_host(cache, trace, config, err) == 0))
         return 0;
     block_cache_release(cache);
@@ -435,6 +446,14 @@ static void tell_future(struct block_cache *cache, const uint32_t *blocks, const
                                    next[i] == UINT32_MAX ? UINT64_MAX : next[i]);
 }
 
+static void tell_time(struct block_cache *cache, uint64_t now_ns)
+{
+    if (now_ns <= cache->now_ns)
+        return;
+    cache->now_ns = now_ns;
+    cache->order->ops->clock(cache->order, now_ns);
+}
+
 /* A request of n <= capacity blocks, from look-up to release; next: its blocks' future, or NULL. Returns its hit run. */
 static uint64_t run_request(struct block_cache *cache, const uint32_t *blocks, uint64_t n, const uint32_t *next,
                             const struct cache_config *config, struct cache_prefix *result)
@@ -444,8 +463,11 @@ static uint64_t run_request(struct block_cache *cache, const uint32_t *blocks, u
 
     if (cache->host != NULL)
         fetch_from_host(cache, blocks, run, result);
-    while (cache->order->count > 0 && cache->order->count > config->capacity_blocks - n)
+    while (cache->order->count > 0 && cache->order->count > config->capacity_blocks - n) {
+        if (cache->order->count == cache->order->pinned)
+            tell_time(cache, cache->order->ops->next_unpin(cache->order));
         evict_one(cache);
+    }
     if (cache->host != NULL)
         offload_to_host(cache);
     if (missing > 0)
@@ -466,10 +488,50 @@ static void count_host(const struct host_tier *host, struct cache_prefix *result
     result->host_resident_blocks_at_end = host->used_blocks;
 }
 
+/* The request begins or ceases to wait. */
+static void set_waiting(struct block_cache *cache, const struct cache_trace *trace, uint64_t request,
+                        const struct cache_config *config, bool waits)
+{
+    struct view view = view_of(trace, request);
+    uint64_t n = counted_blocks(&view, config);
+
+    for (uint64_t i = 0; i < n && n <= config->capacity_blocks; i++) {
+        uint32_t *waiting = &cache->waiting[view.blocks[i]], place = cache->place_of[view.blocks[i]];
+        bool before = *waiting > 0;
+
+        *waiting = waits ? *waiting + 1 : *waiting - 1;
+        if (place != PLACE_NONE && before != (*waiting > 0))
+            cache->order->ops->expect(cache->order, place, *waiting > 0);
+    }
+}
+
+/* While request i runs, as many requests behind it wait as the order wants to know of; *end: the first that does not. */
+static void move_queue(struct block_cache *cache, const struct cache_trace *trace, uint64_t i,
+                       const struct cache_config *config, uint64_t *end)
+{
+    if (i < *end)
+        set_waiting(cache, trace, i, config, false);
+    for (*end = *end > i ? *end : i + 1; *end < trace->request_count && *end - i <= cache->order->queue_requests; ++*end)
+        set_waiting(cache, trace, *end, config, true);
+}
+
+static void count_request(struct cache_prefix *result, const struct view *view, uint64_t n, uint64_t run,
+                          uint32_t block_tokens)
+{
+    result->requests++;
+    result->lookup_blocks += n;
+    result->hit_blocks += run;
+    result->input_tokens += view->prompt_tokens;
+    result->hit_tokens += min_u64(run * block_tokens, view->prompt_tokens);
+    result->fully_hit_requests += n > 0 && run == n;
+    result->zero_hit_requests += run == 0;
+}
+
 static void run_requests(const struct cache_trace *trace, const struct cache_config *config,
                          struct block_cache *cache, const uint32_t *next, struct cache_prefix *result, int64_t *hits)
 {
     struct hit_digest digest;
+    uint64_t queue_end = 0; /* requests before it, and behind the present one, wait */
 
     hit_digest_begin(&digest);
     for (uint64_t i = 0; i < trace->request_count; i++) {
@@ -477,18 +539,16 @@ static void run_requests(const struct cache_trace *trace, const struct cache_con
         uint64_t n = counted_blocks(&view, config);
         int64_t run = -1;
 
+        if (cache->waiting != NULL)
+            move_queue(cache, trace, i, config, &queue_end);
+        if (config->evict->clock != NULL)
+            tell_time(cache, trace->requests[i].arrival_ns);
         if (n <= config->capacity_blocks) {
             if (config->evict->begin != NULL)
                 config->evict->begin(cache->order, trace->requests[i].kind);
             run = (int64_t)run_request(cache, view.blocks, n,
                                        next != NULL ? next + (view.blocks - trace->blocks) : NULL, config, result);
-            result->requests++;
-            result->lookup_blocks += n;
-            result->hit_blocks += (uint64_t)run;
-            result->input_tokens += view.prompt_tokens;
-            result->hit_tokens += min_u64((uint64_t)run * trace->block_tokens, view.prompt_tokens);
-            result->fully_hit_requests += n > 0 && (uint64_t)run == n;
-            result->zero_hit_requests += run == 0;
+            count_request(result, &view, n, (uint64_t)run, trace->block_tokens);
         } else {
             result->rejected_requests++;
         }

@@ -77,6 +77,14 @@ struct cache_config {
  * request count as hits for it, not only the leading ones: where content forms chains that is the same, and else
  * it stays a bound on what any order can hit, as long as no request names a block twice. */
 
+/* Orders that know time or waiting requests are for cache_run_prefix alone. Time is the arrival of the request; where pins
+ * leave it no room, it waits until enough of them have ended, and so do all after it. Waiting are the requests of the trace that
+ * come next and fit. */
+static inline bool cache_needs_requests(const struct kv_eviction_ops *order)
+{
+    return order->clock != NULL || order->expect != NULL;
+}
+
 /* Nothing is ever evicted. hits, where not NULL, gets request_count hit runs. */
 void cache_run_infinite(const struct cache_trace *trace, struct cache_infinite *result,
                         int64_t *hits);
@@ -104,6 +112,8 @@ struct block_cache {
     struct host_tier *host;    /* of numbers; NULL: none */
     uint32_t *to_host;         /* [places] numbers evicted for the present request, in order */
     uint64_t to_host_count;
+    uint64_t now_ns;           /* as the order was told */
+    uint32_t *waiting;         /* by number: waiting requests that have it; NULL: the order does not care */
 };
 
 /* 0, or -1 with err; then *cache is released. places > 0. */

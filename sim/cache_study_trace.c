@@ -117,7 +117,7 @@ static int study_json(const struct cache_study *study, const struct cache_trace 
                 return -1;
     }
     for (size_t i = 0; i < study->order_count; i++)
-        if (study_stream(study, trace, &study->orders[i], err) != 0)
+        if (!cache_needs_requests(study->orders[i].ops) && study_stream(study, trace, &study->orders[i], err) != 0)
             return -1;
     printf("}\n");
     return 0;

@@ -125,8 +125,10 @@ struct reading {
 static int set_kind(struct reading *reading, const struct wl_request *request, struct err *err)
 {
     struct cache_trace *trace = reading->trace;
-    struct kv_kind *kind = &trace->requests[trace->request_count - 1].kind;
+    struct cache_request *added = &trace->requests[trace->request_count - 1];
+    struct kv_kind *kind = &added->kind;
 
+    added->arrival_ns = request->arrival_ns;
     kind->priority = request->priority;
     if (!turns_next(&reading->turns, request, &kind->category))
         return err_set(err, ERR_FAILED, "out of memory for the conversations");
@@ -203,11 +205,12 @@ static int number_leading(struct cache_trace *trace, struct err *err)
     trace->request_count = 0;
     for (uint64_t i = 0; i < leading; i++) {
         uint64_t prompt_tokens = trace->requests[i].prompt_tokens;
-        struct kv_kind kind = trace->requests[i].kind;
+        struct cache_request known = trace->requests[i];
 
         if (cache_trace_add_unique(trace, prompt_tokens, prompt_tokens / trace->block_tokens, err) != 0)
             return -1;
-        trace->requests[i].kind = kind;
+        trace->requests[i].kind = known.kind;
+        trace->requests[i].arrival_ns = known.arrival_ns;
     }
     return 0;
 }

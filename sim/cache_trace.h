@@ -1,5 +1,5 @@
 /* The content of a whole trace, packed for cache studies: every block reference as a dense 32-bit
- * number, in trace order. 4 bytes a reference and 32 a request, plus the id index while it is built. */
+ * number, in trace order. 4 bytes a reference and 40 a request, plus the id index while it is built. */
 #ifndef PAGESIM_CACHE_TRACE_H
 #define PAGESIM_CACHE_TRACE_H
 
@@ -11,6 +11,7 @@
 struct cache_request {
     uint64_t end_block; /* its blocks are blocks[end_block of the one before .. end_block) */
     uint64_t prompt_tokens;
+    uint64_t arrival_ns;
     struct kv_kind kind; /* category: turn of its conversation, 0: the first; the last category takes all later
                             ones. 0 where the trace has neither sessions nor parents */
 };

@@ -69,6 +69,14 @@ static int parse_host(struct cache_study *study, const struct optset *set, const
     return 0;
 }
 
+static int check_requests(const struct kv_eviction_ops *order, const struct options *options, struct err *err)
+{
+    if (!cache_needs_requests(order) || (!options->stream && options->ids == NULL))
+        return 0;
+    return err_set(err, ERR_USAGE, "--evict: found '%s', which looks at requests, expected a trace without --stream",
+                   order->name);
+}
+
 static int study_parse(struct cache_study *study, const struct optset *set, const struct options *options,
                        struct err *err)
 {
@@ -92,6 +100,7 @@ static int study_parse(struct cache_study *study, const struct optset *set, cons
         struct cache_order *order = &study->orders[study->order_count++];
 
         if (eviction_order_find("evict", options->evict.items[i], &order->ops, err) != 0 ||
+            check_requests(order->ops, options, err) != 0 ||
             options_order_values(set, order->ops, order->values, err) != 0)
             return -1;
     }

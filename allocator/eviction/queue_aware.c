@@ -132,7 +132,7 @@ const struct kv_eviction_ops kv_eviction_queue_aware_ops = {
     .description = "The prompts of the first --queue-depth waiting requests are known before they are admitted. Blocks that none "
                    "of them contains go first, least recently used; then the others in the same order. Nothing is pinned, "
                    "and what is obtainable does not change. In 'cache', where nobody waits, the queue is the next "
-                   "requests of the trace: 1 is nearly lru, all of it is near opt. O(log n), and a look-up for each block of "
+                   "requests of the trace; when they want more than there is room for, all are protected alike. O(log n), and a look-up for each block of "
                    "a prompt that enters or leaves the head of the queue.",
     .options = queue_options,
     .create = queue_create,
