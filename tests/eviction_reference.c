@@ -123,6 +123,59 @@ static uint32_t priority_evict(struct reference *r)
     return first_by(r, less_urgent);
 }
 
+/* ttl: values[0] = time, [1] = per cent, [2] = priority. An object is to be pinned when a use since its filling, or since its last
+ * pin ended, was urgent enough. */
+static bool is_urgent(const struct reference *r, uint32_t object)
+{
+    return r->priority_count[object] > 0 && most_urgent(r, object) <= (int64_t)r->values[2].count;
+}
+
+static uint32_t first_pin(const struct reference *r)
+{
+    uint32_t first = KV_OBJECT_NONE;
+
+    for (uint32_t i = 0; i < r->objects; i++)
+        if (r->where[i] == REFERENCE_INSIDE && r->pinned[i] &&
+            (first == KV_OBJECT_NONE || r->ends_ns[i] < r->ends_ns[first] ||
+             (r->ends_ns[i] == r->ends_ns[first] && older(r, i, first))))
+            first = i;
+    return first;
+}
+
+static void end_pin(struct reference *r, uint32_t object)
+{
+    r->pinned[object] = false;
+    r->priority_count[object] = 0;
+}
+
+static void ttl_give(struct reference *r, uint32_t object)
+{
+    r->pinned[object] = is_urgent(r, object) && r->values[0].count > 0;
+    r->ends_ns[object] = r->now_ns + r->values[0].count;
+    if (reference_pinned(r) * 100 > r->objects * r->values[1].count)
+        end_pin(r, first_pin(r));
+}
+
+static bool not_pinned_or_older(const struct reference *r, uint32_t x, uint32_t y)
+{
+    return r->pinned[x] != r->pinned[y] ? r->pinned[y] : older(r, x, y);
+}
+
+static uint32_t ttl_evict(struct reference *r)
+{
+    return first_by(r, not_pinned_or_older);
+}
+
+static bool not_expected_or_older(const struct reference *r, uint32_t x, uint32_t y)
+{
+    return r->expected[x] != r->expected[y] ? r->expected[y] : older(r, x, y);
+}
+
+static uint32_t queue_aware_evict(struct reference *r)
+{
+    return first_by(r, not_expected_or_older);
+}
+
 static bool fewer_or_later(const struct reference *r, uint32_t x, uint32_t y)
 {
     if (r->uses[x] == r->uses[y] && r->content[x].depth != r->content[y].depth)
@@ -489,12 +542,12 @@ static double wa_probability(const struct reference *r, uint32_t object)
     uint32_t c = r->category_of[object];
     double age = (double)(r->clock - r->given[object]), rate;
 
-    if (r->wa_rank == 2) /* lru */
+    if (r->values[0].count == 2) /* lru */
         return -age;
     if (!(r->cat_reuses[c] > 0))
         return 0;
     rate = r->cat_reuses[c] / r->cat_time[c];
-    if (r->wa_rank == 1) /* distribution: at any later time */
+    if (r->values[0].count == 1) /* distribution: at any later time */
         return r->cat_reuses[c] / r->cat_uses[c] * exp(-rate * age);
     return r->cat_reuses[c] / r->cat_uses[c] * (exp(-rate * age) - exp(-rate * (age + r->life)));
 }
@@ -540,6 +593,8 @@ static const struct reference_rule rules[] = {
     {"lru", NULL, NULL, NULL, NULL, lru_evict},
     {"lfu", NULL, NULL, NULL, NULL, lfu_evict},
     {"priority", NULL, NULL, NULL, NULL, priority_evict},
+    {"ttl", NULL, NULL, NULL, ttl_give, ttl_evict},
+    {"queue-aware", NULL, NULL, NULL, NULL, queue_aware_evict},
     {"length-aware", NULL, NULL, NULL, NULL, length_evict},
     {"opt", NULL, NULL, NULL, NULL, opt_evict},
     {"gdsf", NULL, NULL, NULL, gdsf_give, gdsf_evict},
@@ -553,11 +608,12 @@ static const struct reference_rule rules[] = {
     {"wa", wa_miss, NULL, wa_hit, wa_give, wa_evict},
 };
 
-bool reference_init(struct reference *r, const char *name, uint32_t objects)
+bool reference_init(struct reference *r, const char *name, uint32_t objects, const struct kv_value *values)
 {
     memset(r, 0, sizeof *r);
     r->objects = objects;
     r->life = objects;
+    memcpy(r->values, values, sizeof r->values);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (strcmp(rules[i].name, name) == 0)
             r->rule = &rules[i];
@@ -578,6 +634,35 @@ void reference_share(struct reference *r, uint32_t object)
         r->priorities[object][r->priority_count[object]++] = r->priority;
 }
 
+uint32_t reference_pinned(const struct reference *r)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < r->objects; i++)
+        count += r->where[i] == REFERENCE_INSIDE && r->pinned[i];
+    return count;
+}
+
+uint64_t reference_next_unpin(const struct reference *r)
+{
+    uint32_t first = first_pin(r);
+
+    return first == KV_OBJECT_NONE ? UINT64_MAX : r->ends_ns[first];
+}
+
+void reference_clock(struct reference *r, uint64_t now_ns)
+{
+    r->now_ns = now_ns;
+    for (uint32_t i = 0; i < r->objects; i++)
+        if (r->where[i] == REFERENCE_INSIDE && r->pinned[i] && r->ends_ns[i] <= now_ns)
+            end_pin(r, i);
+}
+
+void reference_expect(struct reference *r, uint32_t object, bool expected)
+{
+    r->expected[object] = expected;
+}
+
 void reference_miss(struct reference *r, uint64_t key)
 {
     if (r->rule->miss != NULL)
@@ -592,6 +677,7 @@ void reference_insert(struct reference *r, uint32_t object, const struct kv_cont
     r->parent_serial[object] = content->parent != KV_OBJECT_NONE ? r->serial[content->parent] : 0;
     r->uses[object] = 1;
     r->priority_count[object] = 0;
+    r->expected[object] = false;
     reference_share(r, object);
     r->next[object] = UINT64_MAX;
     if (r->rule->insert != NULL)

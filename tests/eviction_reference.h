@@ -30,18 +30,20 @@ struct reference {
     uint32_t category_of[REFERENCE_OBJECTS_MAX];
     int64_t priorities[REFERENCE_OBJECTS_MAX][REFERENCE_USES_MAX]; /* of all that used it, from the filling on */
     uint32_t priority_count[REFERENCE_OBJECTS_MAX];
+    bool pinned[REFERENCE_OBJECTS_MAX], expected[REFERENCE_OBJECTS_MAX];
+    uint64_t ends_ns[REFERENCE_OBJECTS_MAX], now_ns;
+    struct kv_value values[KV_OPTIONS_MAX]; /* of the order's options */
     uint64_t clock, serials, aged;
     uint32_t category, hand, missed;
     int64_t priority;
     struct reference_list a, b;           /* lists of objects */
     struct reference_list ghost_a, ghost_b; /* lists of keys */
     double target, life;
-    uint64_t wa_rank; /* index of the choice of wa-rank; set it after reference_init */
     double cat_uses[KV_EVICTION_CATEGORIES], cat_reuses[KV_EVICTION_CATEGORIES], cat_time[KV_EVICTION_CATEGORIES];
 };
 
 /* false: there is no reference for the order (random). */
-bool reference_init(struct reference *reference, const char *name, uint32_t objects);
+bool reference_init(struct reference *reference, const char *name, uint32_t objects, const struct kv_value *values);
 void reference_begin(struct reference *reference, struct kv_kind kind);
 void reference_miss(struct reference *reference, uint64_t key);
 void reference_insert(struct reference *reference, uint32_t object, const struct kv_content *content);
@@ -50,6 +52,10 @@ void reference_give(struct reference *reference, uint32_t object);
 void reference_take(struct reference *reference, uint32_t object);
 void reference_share(struct reference *reference, uint32_t object);
 void reference_touch(struct reference *reference, uint32_t object);
+void reference_clock(struct reference *reference, uint64_t now_ns);
+uint32_t reference_pinned(const struct reference *reference);      /* how many inside are */
+uint64_t reference_next_unpin(const struct reference *reference);
+void reference_expect(struct reference *reference, uint32_t object, bool expected);
 uint32_t reference_evict(struct reference *reference);
 
 #endif

@@ -16,6 +16,21 @@ void model_start(struct paged_model *m)
         m->queue[m->queue_length++] = b;
 }
 
+/* Blocks that can be had: in the queue and not pinned. */
+static uint32_t obtainable(const struct paged_model *m)
+{
+    return m->queue_length - (m->ordered ? reference_pinned(&m->order) : 0);
+}
+
+static void begin_order(struct paged_model *m)
+{
+    struct kv_kind kind = { 0 };
+    if (m->request != NULL)
+        kind = (struct kv_kind){ .priority = m->request->priority, .category = m->request->category };
+    if (m->ordered)
+        reference_begin(&m->order, kind);
+}
+
 /* --- the free queue as a list -------------------------------------------------------------- */
 
 static void queue_insert(struct paged_model *m, uint32_t position, uint32_t block)
@@ -88,6 +103,7 @@ static void set_keys(struct paged_model *m, uint32_t seq, const uint64_t *keys, 
             struct kv_content content = { keys[i], parent > 0 ? parent - 1 : KV_OBJECT_NONE, i };
             reference_miss(&m->order, keys[i]);
             reference_insert(&m->order, block - 1, &content);
+            reference_expect(&m->order, block - 1, m->expected != NULL && m->expected(m->expected_context, keys[i]));
         }
     }
 }
@@ -154,25 +170,29 @@ enum model_status model_admit(struct paged_model *m, const struct model_ask *ask
     uint64_t free_hits = 0, kept = ask->something_runs ? m->watermark_blocks : 0;
     m->evicted_count = m->copied_count = 0;
     for (uint32_t i = (uint32_t)lead; i < ask->hit.blocks; i++)
-        free_hits += ask->hit.ids[i] != 0 && m->refs[ask->hit.ids[i]] == 0;
+        free_hits += ask->hit.ids[i] != 0 && m->refs[ask->hit.ids[i]] == 0 &&
+                     !(m->ordered && m->order.pinned[ask->hit.ids[i] - 1]);
     if (ask->whole_blocks_max > 0 && whole > ask->whole_blocks_max)
         whole = ask->whole_blocks_max;
     *asked = above(whole > slots ? whole : slots, lead);
     if (*asked > m->usable_blocks)
         return MODEL_NEVER;
     *asked = ask->whole > 0 ? above(whole, covered) + free_hits : 0;
-    if (*asked > above(m->queue_length, kept))
+    if (*asked > above(obtainable(m), kept))
         return MODEL_NO_SPACE;
     *asked = above(slots, covered) + free_hits;
-    if (*asked > above(m->queue_length, kept))
+    if (*asked > above(obtainable(m), kept))
         return MODEL_NO_SPACE;
+    begin_order(m);
     for (uint32_t i = 0; i < covered; i++) {
         table[i] = i >= lead && i < ask->hit.blocks ? ask->hit.ids[i] : 0;
-        if (table[i] != 0 && m->refs[table[i]]++ == 0) {
+        if (table[i] == 0)
+            continue;
+        bool held = m->refs[table[i]]++ > 0;
+        if (m->ordered)
+            (held ? reference_share : reference_take)(&m->order, table[i] - 1);
+        if (!held)
             queue_delete(m, table[i]);
-            if (m->ordered)
-                reference_take(&m->order, table[i] - 1);
-        }
     }
     m->table_length[seq] = (uint32_t)covered;
     while (m->table_length[seq] < slots)
@@ -188,6 +208,7 @@ enum model_status model_extend(struct paged_model *m, const struct model_ask *as
     uint32_t missing = 0;
     before.evicted_count = before.copied_count = m->evicted_count = m->copied_count = 0;
     *asked = 0;
+    begin_order(m);
     for (uint32_t k = 0; k < ask->count; k++) {
         uint32_t seq = ask->seqs[k], *table = m->table[seq];
         /* Every written token's block; slots asked for ahead of the tokens are not written. */
@@ -198,7 +219,7 @@ enum model_status model_extend(struct paged_model *m, const struct model_ask *as
             uint32_t from = table[i];
             m->refs[from]--;
             (*asked)++;
-            if (m->queue_length == 0) {
+            if (obtainable(m) == 0) {
                 missing++;
                 continue;
             }
@@ -208,8 +229,9 @@ enum model_status model_extend(struct paged_model *m, const struct model_ask *as
         }
         while (m->table_length[seq] < ceil_blocks(m, ask->slots)) {
             (*asked)++;
-            missing += m->queue_length == 0;
-            table[m->table_length[seq]++] = m->queue_length > 0 ? pop(m) : 0;
+            bool short_of = obtainable(m) == 0;
+            missing += short_of;
+            table[m->table_length[seq]++] = short_of ? 0 : pop(m);
         }
         if (missing == 0)
             set_keys(m, seq, ask->keys[k], ask->keyed);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "allocator/kv_policy.h"
 #include "tests/eviction_reference.h"
 
 enum { MODEL_BLOCKS_MAX = 128, MODEL_TABLE_MAX = 128, MODEL_SEQS = 12 };
@@ -18,6 +19,9 @@ struct paged_model {
     bool caches, unkeyed_to_head;
     bool ordered; /* keyed blocks are evicted as `order` says, after all others are taken; object i is block i + 1 */
     struct reference order;
+    const struct kv_request *request; /* of the call under way, for the order */
+    bool (*expected)(const void *context, uint64_t key); /* whether somebody waits for the key; NULL: nobody */
+    const void *expected_context;
     /* state */
     uint32_t queue[MODEL_BLOCKS_MAX], queue_length; /* free blocks, head first */
     uint32_t refs[MODEL_BLOCKS_MAX];

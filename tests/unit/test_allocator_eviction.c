@@ -59,6 +59,10 @@ static uint32_t step(struct owner *owner, uint32_t object)
         break;
     case EVICTABLE:
         if (draw(3) == 0) {
+            if (owner->order->count == owner->order->pinned) {
+                ops->clock(owner->order, ops->next_unpin(owner->order));
+                assert_true(owner->order->count > owner->order->pinned);
+            }
             uint32_t announced = ops->next_victim != NULL ? ops->next_victim(owner->order) : OBJECTS;
 
             victim = ops->evict(owner->order);

@@ -28,15 +28,75 @@ struct step {
 struct pair {
     struct kv_eviction *order;
     struct reference reference;
+    uint64_t now_ns;
 };
+
+static uint64_t wa_rank; /* of the scripts under way: index of the choice of wa-rank */
+
+/* Options other than the defaults, so that they have something to do in short scripts. */
+static void values_of(const struct kv_eviction_ops *ops, struct kv_value *values)
+{
+    static const char *const ttl[] = {"60", "55", "0"};
+    char why[200];
+
+    memset(values, 0, KV_OPTIONS_MAX * sizeof *values);
+    assert_true(kv_options_parse(ops->options, strcmp(ops->name, "ttl") == 0 ? ttl : NULL, values, why, sizeof why));
+    if (strcmp(ops->name, "wa") == 0)
+        values[0].count = wa_rank;
+}
+
+static bool begin_pair(struct pair *pair, const struct kv_eviction_ops *ops, uint32_t objects)
+{
+    struct kv_value values[KV_OPTIONS_MAX];
+
+    values_of(ops, values);
+    pair->now_ns = 0;
+    pair->order = kv_eviction_create(ops, objects, values);
+    return pair->order != NULL && reference_init(&pair->reference, ops->name, objects, values);
+}
+
+/* Time goes on, and somebody waits for the other object or no longer. */
+static void pass_time(struct pair *pair, const struct step *step)
+{
+    const struct kv_eviction_ops *ops = pair->order->ops;
+
+    pair->now_ns += step->choice % 4;
+    if (ops->clock != NULL) {
+        ops->clock(pair->order, pair->now_ns);
+        reference_clock(&pair->reference, pair->now_ns);
+    }
+    if (ops->expect != NULL && step->choice % 3 == 0 && pair->reference.where[step->other] != REFERENCE_ABSENT) {
+        ops->expect(pair->order, step->other, step->next % 2 == 0);
+        reference_expect(&pair->reference, step->other, step->next % 2 == 0);
+    }
+}
+
+static bool same_pins(const struct pair *pair)
+{
+    const struct kv_eviction_ops *ops = pair->order->ops;
+
+    if (pair->order->pinned != reference_pinned(&pair->reference))
+        return false;
+    if (ops->clock == NULL)
+        return true;
+    for (uint32_t i = 0; i < pair->reference.objects; i++)
+        if (pair->reference.where[i] == REFERENCE_INSIDE && ops->is_pinned(pair->order, i) != pair->reference.pinned[i])
+            return false;
+    return ops->next_unpin(pair->order) == reference_next_unpin(&pair->reference);
+}
 
 /* Both evict; whether they agree. */
 static bool evict_both(struct pair *pair)
 {
     const struct kv_eviction_ops *ops = pair->order->ops;
-    uint32_t announced = ops->next_victim != NULL ? ops->next_victim(pair->order) : KV_OBJECT_NONE;
-    uint32_t victim = ops->evict(pair->order), expected = reference_evict(&pair->reference);
+    uint32_t announced = KV_OBJECT_NONE, victim, expected;
 
+    if (pair->order->count == pair->order->pinned)
+        return true; /* not allowed */
+    if (ops->next_victim != NULL)
+        announced = ops->next_victim(pair->order);
+    victim = ops->evict(pair->order);
+    expected = reference_evict(&pair->reference);
     return victim == expected && (announced == KV_OBJECT_NONE || announced == victim);
 }
 
@@ -109,7 +169,6 @@ static bool step_both(struct pair *pair, const struct step *step)
     return false;
 }
 
-static uint64_t wa_rank; /* of the scripts under way */
 
 /* The step at which the two differ, or count. */
 static size_t run(const struct kv_eviction_ops *ops, uint32_t objects, const struct step *steps, size_t count)
@@ -117,12 +176,12 @@ static size_t run(const struct kv_eviction_ops *ops, uint32_t objects, const str
     static struct pair pair;
     size_t i = 0;
 
-    assert_true(reference_init(&pair.reference, ops->name, objects));
-    pair.reference.wa_rank = wa_rank;
-    pair.order = kv_eviction_create(ops, objects, wa_rank > 0 ? (const struct kv_value[KV_OPTIONS_MAX]){{wa_rank}} : NULL);
-    assert_non_null(pair.order);
-    while (i < count && step_both(&pair, &steps[i]) && ops->check(pair.order) == NULL)
-        i++;
+    assert_true(begin_pair(&pair, ops, objects));
+    for (; i < count; i++) {
+        pass_time(&pair, &steps[i]);
+        if (!step_both(&pair, &steps[i]) || !same_pins(&pair) || ops->check(pair.order) != NULL)
+            break;
+    }
     ops->destroy(pair.order);
     return i;
 }
@@ -194,8 +253,7 @@ static void order__random_stream__as_the_reference(void **fixture)
     const uint32_t objects = 50;
     uint32_t used = 0;
 
-    assert_true(reference_init(&pair.reference, ops->name, objects));
-    pair.order = kv_eviction_create(ops, objects, NULL);
+    assert_true(begin_pair(&pair, ops, objects));
     memset(place_of, 0xff, sizeof place_of);
     for (int i = 0; i < 30000; i++) {
         uint32_t key = draw(2) ? draw(40) : draw(200), place = place_of[key];
@@ -209,6 +267,7 @@ static void order__random_stream__as_the_reference(void **fixture)
                 ops->miss(pair.order, key);
             reference_miss(&pair.reference, key);
             step.object = used;
+            pass_time(&pair, &step);
             if (used == objects) {
                 step.object = ops->evict(pair.order);
                 check_u64_eq(step.object, reference_evict(&pair.reference));

@@ -97,6 +97,8 @@ struct group {
     uint64_t keys[GROUP_SEQS][KEYS_MAX];
 };
 
+enum { AWAITED_MAX = 16 };
+
 struct run {
     struct kv_policy *policy;
     struct paged_model model;
@@ -104,6 +106,9 @@ struct run {
     uint64_t serial; /* of admissions: makes outputs unique */
     uint32_t evicted[MODEL_BLOCKS_MAX], evicted_count;
     uint32_t copied_from[MODEL_BLOCKS_MAX], copied_to[MODEL_BLOCKS_MAX], copied_count;
+    uint64_t now_ns;
+    uint64_t awaited[AWAITED_MAX]; /* keys that waiting requests will look for */
+    uint32_t awaited_count;
     char wrong[200]; /* "" while all is well */
 };
 
@@ -134,6 +139,25 @@ static void on_evicted(void *context, kv_block block, uint64_t key)
     struct run *run = context;
     (void)key;
     run->evicted[run->evicted_count++] = block;
+}
+
+static uint32_t awaited_index(const struct run *run, uint64_t key)
+{
+    uint32_t i = 0;
+    while (i < run->awaited_count && run->awaited[i] != key)
+        i++;
+    return i;
+}
+
+static bool is_awaited(const void *context, uint64_t key)
+{
+    const struct run *run = context;
+    return awaited_index(run, key) < run->awaited_count;
+}
+
+static bool on_expected(void *context, uint64_t key)
+{
+    return is_awaited(context, key);
 }
 
 static void on_copied(void *context, kv_block from, kv_block to)
@@ -184,7 +208,9 @@ static void run_admit(struct run *run, struct group *g, const struct op *op)
     struct model_ask expected = { .seqs = { first }, .count = 1 };
     *g = (struct group){ .request = { .prompt_tokens = op->prompt_tokens, .max_tokens = 20,
                                       .output_tokens = 20, .final_tokens = op->prompt_tokens + 19,
-                                      .samples = op->samples } };
+                                      .samples = op->samples, .priority = op->pick % 3,
+                                      .category = op->pick % 4 } };
+    run->model.request = &g->request;
     make_keys(g, block_tokens, op->content, run->serial++);
     if (run->model.caches) {
         kv_lookup(run->policy, g->keys[0], op->prompt_tokens, &hit);
@@ -221,6 +247,7 @@ static void run_admit(struct run *run, struct group *g, const struct op *op)
 static void run_extend(struct run *run, struct group *g, const struct op *op)
 {
     uint32_t count = g->forked ? g->request.samples : 1, first = op->group * GROUP_SEQS;
+    run->model.request = &g->request;
     /* A group forks when its prompt is there, and not before. */
     uint64_t limit = g->forked || g->request.samples == 1 ? g->request.final_tokens : g->request.prompt_tokens;
     uint64_t filled = smaller(smaller(g->filled_tokens + op->tokens, limit), MAX_SEQ_TOKENS);
@@ -297,10 +324,41 @@ static void run_trim(struct run *run, const struct group *g, uint32_t first)
     }
 }
 
+/* Time goes on; somebody begins or ceases to wait for a block of some content. */
+static void pass_time(struct run *run, const struct op *op)
+{
+    const struct kv_policy *policy = run->policy;
+    const struct group *g = &run->groups[op->pick % GROUPS];
+    uint64_t key = g->keys[op->pick % GROUP_SEQS][op->pick % KEYS_MAX];
+    run->now_ns += op->tokens;
+    if (policy->keeps_time) {
+        bool ended = policy->ops->clock(run->policy, run->now_ns);
+        uint32_t before = reference_pinned(&run->model.order);
+        reference_clock(&run->model.order, run->now_ns);
+        same(run, "pins ended", ended, before != reference_pinned(&run->model.order));
+        same(run, "next unpin", policy->ops->next_unpin(policy), reference_next_unpin(&run->model.order));
+    }
+    if (policy->queue_requests == 0 || op->pick % 3 != 0)
+        return;
+    uint32_t at = awaited_index(run, key);
+    bool begins = at == run->awaited_count;
+    if (begins && at == AWAITED_MAX)
+        return;
+    if (begins)
+        run->awaited[run->awaited_count++] = key;
+    else
+        run->awaited[at] = run->awaited[--run->awaited_count];
+    policy->ops->expect(run->policy, key, begins);
+    for (uint32_t b = 1; b <= run->model.usable_blocks; b++)
+        if (run->model.keyed[b] && run->model.key[b] == key)
+            reference_expect(&run->model.order, b - 1, begins);
+}
+
 static void run_op(struct run *run, const struct op *op)
 {
     struct group *g = &run->groups[op->group];
     uint32_t first = op->group * GROUP_SEQS;
+    pass_time(run, op);
     run->evicted_count = run->copied_count = 0;
     run->model.evicted_count = run->model.copied_count = 0;
     if (op->kind == OP_ADMIT && !g->admitted)
@@ -341,14 +399,16 @@ static void compare_facts(struct run *run)
             named += m->table[s][i] != 0;
     kv_get_facts(run->policy, &facts);
     same(run, "held bytes", facts.held_bytes, (m->usable_blocks - m->queue_length) * unit);
-    same(run, "cached bytes", facts.cached_bytes, cached * unit);
+    uint64_t pinned = m->ordered ? reference_pinned(&m->order) : 0;
+    same(run, "cached bytes", facts.cached_bytes, (cached - pinned) * unit);
+    same(run, "pinned bytes", facts.pinned_bytes, pinned * unit);
     same(run, "free bytes", facts.free_bytes, (m->queue_length - cached) * unit);
     same(run, "referenced bytes", facts.referenced_bytes, named * unit);
     struct kv_demand growth = { .kind = KV_GROWTH, .pieces = 1 };
     struct kv_demand admission = { .kind = KV_ADMISSION, .something_runs = true, .pieces = 1 };
-    uint64_t kept = smaller(m->queue_length, m->watermark_blocks);
-    same(run, "obtainable for growth", kv_obtainable(run->policy, &growth), m->queue_length);
-    same(run, "obtainable for admission", kv_obtainable(run->policy, &admission), m->queue_length - kept);
+    uint64_t obtainable = m->queue_length - pinned, kept = smaller(obtainable, m->watermark_blocks);
+    same(run, "obtainable for growth", kv_obtainable(run->policy, &growth), obtainable);
+    same(run, "obtainable for admission", kv_obtainable(run->policy, &admission), obtainable - kept);
 }
 
 /* With an eviction order keyed blocks stand behind the others, by number. */
@@ -391,7 +451,7 @@ static void start_run(struct run *run, const struct setting *setting)
         .lookahead_tokens = 5, .window_tokens = setting->window_tokens, .watermark = setting->watermark,
         .rules = setting->rules,
     };
-    struct kv_observer observer = { .context = run, .evicted = on_evicted, .copied = on_copied };
+    struct kv_observer observer = { .context = run, .evicted = on_evicted, .copied = on_copied, .expected = on_expected };
     const struct kv_policy_ops *ops = kv_registry_find(setting->policy);
     const char *texts[KV_OPTIONS_MAX] = { setting->evict }; /* the only option of `prefix` */
     struct kv_value values[KV_OPTIONS_MAX] = { { 0 } };
@@ -404,9 +464,15 @@ static void start_run(struct run *run, const struct setting *setting)
     } };
     model_start(&run->model);
     if (setting->evict != NULL) {
-        run->model.ordered = true;
-        assert_true(reference_init(&run->model.order, setting->evict, run->model.usable_blocks));
+        static const char *const ttl[] = { "25", "60", "1" };
+        const struct kv_eviction_ops *order = kv_eviction_find(setting->evict);
+        bool pins = strcmp(setting->evict, "ttl") == 0;
         assert_true(kv_policy_values(ops, texts, values, why, sizeof why));
+        assert_true(kv_options_parse(order->options, pins ? ttl : NULL, values + 1, why, sizeof why));
+        run->model.ordered = true;
+        run->model.expected = is_awaited;
+        run->model.expected_context = run;
+        assert_true(reference_init(&run->model.order, setting->evict, run->model.usable_blocks, values + 1));
     }
     struct kv_policy *inner = ops->create(&g, values, &observer, why, sizeof why);
     assert_non_null(inner);
