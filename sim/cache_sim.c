@@ -150,7 +150,7 @@ static void evict_one(struct block_cache *cache)
     uint32_t number = cache->number_of[place];
 
     assert(place < cache->used_places && number < IN_USE);
-    if (cache->order->ops->next_victim != NULL && cache->order->count > 0)
+    if (cache->order->ops->next_victim != NULL && cache->order->count > cache->order->pinned)
         __builtin_prefetch(&cache->number_of[cache->order->ops->next_victim(cache->order)], 1);
     cache->place_of[number] = PLACE_NONE;
     cache->number_of[place] = cache->free_place;
@@ -505,13 +505,13 @@ static void set_waiting(struct block_cache *cache, const struct cache_trace *tra
     }
 }
 
-/* While request i runs, as many requests behind it wait as the order wants to know of; *end: the first that does not. */
+/* While request i runs, as many requests wait, itself included, as the order wants to know of; *end: the first that does not. */
 static void move_queue(struct block_cache *cache, const struct cache_trace *trace, uint64_t i,
                        const struct cache_config *config, uint64_t *end)
 {
     if (i < *end)
         set_waiting(cache, trace, i, config, false);
-    for (*end = *end > i ? *end : i + 1; *end < trace->request_count && *end - i <= cache->order->queue_requests; ++*end)
+    for (*end = *end > i ? *end : i + 1; *end < trace->request_count && *end - i < cache->order->queue_requests; ++*end)
         set_waiting(cache, trace, *end, config, true);
 }
 

@@ -558,6 +558,7 @@ static void pass_idle_time(struct engine *e, uint64_t until)
     }
     if (until > e->now) engine_move_clock(e, until);
     accounting_advance(&e->accounting, e->now);
+    engine_tell_time(e, e->now);
 }
 
 /* One pass and the step that follows. Returns false when the run cannot go on. */
@@ -566,7 +567,6 @@ static bool run_step(struct engine *e, uint64_t next_arrival_ns)
     uint64_t verdicts = e->stats.unservable, lost = e->stats.aborted;
     bool more_arrivals = next_arrival_ns != UINT64_MAX;
     clear_step(e);
-    engine_tell_time(e, e->now);
     e->config.scheduler->pass(e);
     if (e->stats.stopped) return false;
     park_book(e);
@@ -593,6 +593,7 @@ static bool run_step(struct engine *e, uint64_t next_arrival_ns)
     count_step(e);
     engine_move_clock(e, e->now + duration);
     accounting_advance(&e->accounting, e->now);
+    engine_tell_time(e, e->now);
     if (e->edge) edge_end_step(e, duration);
     if (yields_in_window(e)) e->stats.output_tokens += e->park.width;
     end_step(e);

@@ -366,6 +366,8 @@ bool engine_extend(struct engine *e, struct sim_request *r, uint64_t new_tokens)
             };
             engine_book_refusal(e, &call);
         }
+        /* What left the window has been given back all the same, and the request may stay. */
+        if (e->config.geometry.window_tokens) engine_account(e, r);
         return false;
     }
     engine_close_refusal(e, r);

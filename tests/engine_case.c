@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocator/eviction.h"
 #include "sim/engine_core.h"
 #include "sim/report.h"
 #include "tests/check.h"
@@ -77,6 +78,14 @@ static void set_policy(struct engine_config *config, const char *policy, const c
         texts[i] = option_text(options, ops->options[i]->name, storage[i], sizeof storage[i]);
     }
     if (!kv_policy_values(ops, texts, config->policy_values, why, sizeof why)) fail_msg("%s", why);
+    const struct kv_eviction_ops *order = kv_eviction_of(ops->options, config->policy_values);
+    if (!order) return;
+    size_t own = kv_options_count(ops->options);
+    memset(texts, 0, sizeof texts);
+    for (size_t i = 0; order->options && order->options[i]; i++) {
+        texts[i] = option_text(options, order->options[i]->name, storage[i], sizeof storage[i]);
+    }
+    if (!kv_options_parse(order->options, texts, config->policy_values + own, why, sizeof why)) fail_msg("%s", why);
 }
 
 void engine_case_init(struct engine_case *c, const char *policy, const char *options, uint64_t pool_bytes)

@@ -17,7 +17,8 @@ static const struct kv_option depth_option = {
     .default_text = "256",
     .count_min = 1,
     .count_max = UINT32_MAX,
-    .help = "waiting requests, from the head of the queue, whose prompts --evict queue-aware protects; in 'cache' the next ones of the trace",
+    .help = "waiting requests, from the head of the queue and with the one under way, whose prompts --evict queue-aware "
+            "protects; in 'cache' the next ones of the trace",
 };
 static const struct kv_option *const queue_options[] = {&depth_option, NULL};
 
@@ -126,10 +127,11 @@ static const char *queue_check(const struct kv_eviction *order)
 }
 
 const struct kv_eviction_ops kv_eviction_queue_aware_ops = {
+    .flags = KV_EVICTION_STRUCTURE,
     .name = "queue-aware",
     .summary = "what waiting requests will look for last, else least recently used",
     .source = "vLLM RFC 48485, waiting-queue-informed LRU, 2026-07",
-    .description = "The prompts of the first --queue-depth waiting requests are known before they are admitted. Blocks that none "
+    .description = "The prompts of the first --queue-depth waiting requests, the one that is being admitted among them, are known. Blocks that none "
                    "of them contains go first, least recently used; then the others in the same order. Nothing is pinned, "
                    "and what is obtainable does not change. In 'cache', where nobody waits, the queue is the next "
                    "requests of the trace; when they want more than there is room for, all are protected alike. O(log n), and a look-up for each block of "

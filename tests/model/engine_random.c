@@ -51,6 +51,9 @@ const struct engine_variant engine_variants[] = {
     {"prefix", NULL},
     {"prefix", "evict=opt"},
     {"prefix", "evict=wa"},
+    {"prefix", "evict=ttl ttl-ns=15000 ttl-max-percent=70"},
+    {"prefix", "evict=ttl ttl-ns=2000000000"},
+    {"prefix", "evict=queue-aware queue-depth=3"},
     {"ideal", NULL},
 };
 static_assert(sizeof engine_variants / sizeof engine_variants[0] == ENGINE_VARIANTS, "as in the header");
@@ -98,6 +101,7 @@ static void random_request(uint64_t *state, struct engine_random *rc, uint64_t *
     *arrival += engine_random_chance(state, 50) ? 0 : engine_random_between(state, 0, 20 * c->config.step_time.step_ns);
     if (engine_random_chance(state, 25)) r->samples = (uint32_t)engine_random_between(state, 2, 5);
     if (engine_random_chance(state, 15)) r->abort_ns = r->arrival_ns + engine_random_between(state, 0, 40 * c->config.step_time.step_ns);
+    if (engine_random_chance(state, 30)) r->priority = (int64_t)engine_random_between(state, 0, 2) - 1;
     if (engine_random_chance(state, 30)) r->max_tokens = engine_random_between(state, 1, 30);
     if (content && prompt > 0) engine_random_content(state, r, rc->spans[c->count - 1]);
 }

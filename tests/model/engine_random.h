@@ -20,7 +20,7 @@
 extern const struct engine_variant {
     const char *policy, *options;
 } engine_variants[];
-enum { ENGINE_VARIANTS = 23 };
+enum { ENGINE_VARIANTS = 26 };
 
 #define ENGINE_RANDOM_SPANS 4
 struct engine_random {

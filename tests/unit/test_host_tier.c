@@ -81,12 +81,15 @@ static void compare(const struct host_tier *tier, const struct slow_tier *slow)
     check_str_eq(host_tier_check(tier), NULL);
 }
 
+/* No order that is allowed and has a reference has options. */
+static const struct kv_value NO_VALUES[KV_OPTIONS_MAX];
+
 static void run_operations(const struct kv_eviction_ops *ops, uint32_t capacity)
 {
     struct slow_tier slow = { .capacity = capacity };
     struct host_tier *tier = host_tier_create(capacity, ops, NULL);
     assert_non_null(tier);
-    assert_true(reference_init(&slow.order, ops->name, capacity));
+    assert_true(reference_init(&slow.order, ops->name, capacity, NO_VALUES));
     for (int i = 0; i < 600; i++) {
         uint64_t key = key_of(draw(KEYS));
         uint32_t place = slow_find(&slow, key);
@@ -129,7 +132,7 @@ static void every_allowed_order__random_operations__as_a_list_of_keys(void **fix
         const struct kv_eviction_ops *ops = kv_eviction_at(i);
         if (!host_tier_allows(ops))
             continue;
-        bool twin = reference_init(&probe, ops->name, 1);
+        bool twin = reference_init(&probe, ops->name, 1, NO_VALUES);
         for (uint32_t capacity = 1; capacity <= CAPACITY_MAX; capacity += 1 + capacity / 3)
             (twin ? run_operations : run_unknown_order)(ops, capacity);
         compared += twin;
