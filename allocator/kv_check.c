@@ -354,6 +354,11 @@ static void check_expect(struct kv_policy *policy, uint64_t key, bool expected)
     end_call(c, "expect");
 }
 
+static bool check_pinned(const struct kv_policy *policy, kv_block block)
+{
+    return as_checker(policy)->inner->ops->pinned(as_checker(policy)->inner, block);
+}
+
 static bool check_keyed(const struct kv_policy *policy, kv_block block, uint64_t *key)
 {
     return as_checker(policy)->inner->ops->keyed(as_checker(policy)->inner, block, key);
@@ -412,6 +417,7 @@ static struct kv_policy_ops wrapper_table(const struct kv_policy_ops *inner)
     ops.clock = inner->clock != NULL ? check_clock : NULL;
     ops.next_unpin = inner->next_unpin != NULL ? check_next_unpin : NULL;
     ops.expect = inner->expect != NULL ? check_expect : NULL;
+    ops.pinned = inner->pinned != NULL ? check_pinned : NULL;
     ops.keyed = inner->keyed != NULL ? check_keyed : NULL;
     ops.region = inner->region != NULL ? check_region : NULL;
     return ops;

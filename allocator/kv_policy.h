@@ -272,6 +272,8 @@ struct kv_policy_ops {
 
     /* Optional, for pictures (KV_CACHES). Whether the block carries a key now; which, if key is not NULL. O(1). */
     bool (*keyed)(const struct kv_policy *policy, kv_block block, uint64_t *key);
+    /* Optional, for pictures (keeps_time). Of a block with a key that nobody holds. O(1). */
+    bool (*pinned)(const struct kv_policy *policy, kv_block block);
     /* Optional, for pictures (KV_CONTIGUOUS). */
     void (*region)(const struct kv_policy *policy, kv_seq seq, struct kv_region *region);
 };

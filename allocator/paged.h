@@ -59,6 +59,7 @@ uint64_t paged_free_queue(const struct kv_policy *policy, kv_block *out, uint64_
 const char *paged_check(const struct kv_policy *policy);
 
 /* With caching only. */
+bool paged_pinned(const struct kv_policy *policy, kv_block block);
 bool paged_clock(struct kv_policy *policy, uint64_t now_ns);
 uint64_t paged_next_unpin(const struct kv_policy *policy);
 void paged_expect(struct kv_policy *policy, uint64_t key, bool expected);

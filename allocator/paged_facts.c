@@ -154,6 +154,12 @@ uint64_t paged_next_unpin(const struct kv_policy *policy)
     return order->ops->next_unpin(order);
 }
 
+bool paged_pinned(const struct kv_policy *policy, kv_block block)
+{
+    const struct paged *p = (const struct paged *)policy;
+    return p->queue.nodes[block].refs == 0 && !block_queue_is_obtainable(&p->queue, block);
+}
+
 void paged_expect(struct kv_policy *policy, uint64_t key, bool expected)
 {
     block_queue_expect(&((struct paged *)policy)->queue, key, expected);

@@ -210,7 +210,8 @@ static void draw_queue(struct explain_screen *s, const struct engine *e, const s
     struct list l = list_begin(s, "free queue:", rows);
     char text[24];
     for (uint64_t i = 0; i < m->queue_count; i++) {
-        bool keyed = m->units[m->queue[i] - m->first_number].kind == UNIT_CACHED;
+        enum unit_kind kind = m->units[m->queue[i] - m->first_number].kind;
+        bool keyed = kind == UNIT_CACHED || kind == UNIT_PINNED;
         snprintf(text, sizeof text, "%" PRIu32 "%s", m->queue[i], keyed ? "#" : "");
         if (!list_item(&l, UINT64_MAX, text, m->queue_count - i)) break;
     }

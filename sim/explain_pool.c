@@ -8,7 +8,7 @@
 #include "sim/explain.h"
 
 /* What a sign stands for; held slots before the others. */
-enum sign { SIGN_LIVE, SIGN_DEAD, SIGN_RESERVED, SIGN_INTERNAL, SIGN_ROUNDING, SIGN_CACHED, SIGN_FREE, SIGN_OVERHEAD, SIGN_COUNT };
+enum sign { SIGN_LIVE, SIGN_DEAD, SIGN_RESERVED, SIGN_INTERNAL, SIGN_ROUNDING, SIGN_CACHED, SIGN_PINNED, SIGN_FREE, SIGN_OVERHEAD, SIGN_COUNT };
 
 static const struct {
     const char *ascii, *utf8, *words;
@@ -19,6 +19,7 @@ static const struct {
     [SIGN_INTERNAL] = {"!", "░", "internal"},
     [SIGN_ROUNDING] = {"%", "▒", "rounding"},
     [SIGN_CACHED] = {"c", "c", "cached"},
+    [SIGN_PINNED] = {"p", "p", "pinned"},
     [SIGN_FREE] = {" ", " ", "free"},
     [SIGN_OVERHEAD] = {"x", "x", "overhead"},
 };
@@ -43,6 +44,7 @@ static enum sign slot_sign(const struct memory_map *m, uint64_t slot)
     uint8_t marks = m->marks[slot];
     if (unit->kind == UNIT_FREE) return SIGN_FREE;
     if (unit->kind == UNIT_CACHED) return SIGN_CACHED;
+    if (unit->kind == UNIT_PINNED) return SIGN_PINNED;
     if (unit->kind == UNIT_OVERHEAD) return SIGN_OVERHEAD;
     if (marks == MARK_ROUNDING) return SIGN_ROUNDING;
     switch (slot_state(marks)) {

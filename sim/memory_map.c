@@ -5,7 +5,7 @@
 
 #include "sim/accounting_check.h"
 
-const char *const unit_kind_names[UNIT_KINDS] = {"free", "cached", "held", "overhead"};
+const char *const unit_kind_names[UNIT_KINDS] = {"free", "cached", "held", "overhead", "cached_pinned"};
 
 int memory_map_init(struct memory_map *m, const struct engine *e, struct err *err)
 {
@@ -98,7 +98,8 @@ static void take_queue(struct memory_map *m, const struct engine *e)
     for (uint64_t i = 0; i < m->count; i++) m->units[i].kind = UNIT_OVERHEAD;
     for (uint64_t i = 0; i < m->queue_count; i++) {
         bool keyed = p->ops->keyed && p->ops->keyed(p, m->queue[i], NULL);
-        m->units[m->queue[i] - m->first_number].kind = keyed ? UNIT_CACHED : UNIT_FREE;
+        bool pinned = keyed && p->keeps_time && p->ops->pinned && p->ops->pinned(p, m->queue[i]);
+        m->units[m->queue[i] - m->first_number].kind = pinned ? UNIT_PINNED : keyed ? UNIT_CACHED : UNIT_FREE;
     }
 }
 

@@ -7,7 +7,7 @@
 
 #include "sim/engine_core.h"
 
-enum unit_kind { UNIT_FREE, UNIT_CACHED, UNIT_HELD, UNIT_OVERHEAD, UNIT_KINDS };
+enum unit_kind { UNIT_FREE, UNIT_CACHED, UNIT_HELD, UNIT_OVERHEAD, UNIT_PINNED, UNIT_KINDS };
 extern const char *const unit_kind_names[UNIT_KINDS];
 
 struct map_unit {

@@ -59,6 +59,7 @@ const struct kv_policy_ops kv_policy_prefix_ops = {
     .cache_facts = paged_cache_facts,
     .check = paged_check,
     .foreseen = paged_foreseen,
+    .pinned = paged_pinned,
     .clock = paged_clock,
     .next_unpin = paged_next_unpin,
     .expect = paged_expect,

@@ -1,7 +1,7 @@
 /* The pool, block by block, at a moment that the slider chooses. */
 
-const [FREE, CACHED, HELD, OVERHEAD] = [0, 1, 2, 3];
-const KIND_NAMES = ["free", "cached", "held", "overhead"];
+const [FREE, CACHED, HELD, OVERHEAD, PINNED] = [0, 1, 2, 3, 4];
+const KIND_NAMES = ["free", "cached", "held", "overhead", "cached_pinned"];
 const SLOT_STATES = ["live", "dead", "reserved", "internal", "rounding"];
 /* Few cells are shown larger. */
 const cellPixelsMin = count => count > 2000 ? 5 : 10;
@@ -245,7 +245,7 @@ class MemoryMap {
     }
   }
 
-  /* Told apart without colour too: cached have a dot, what is set aside a cross, shared blocks a square. */
+  /* Told apart without colour too: cached have a dot, pinned ones a ring, what is set aside a cross, shared blocks a square. */
   mark(context, kind, x, y, size, ink) {
     context.fillStyle = context.strokeStyle = ink;
     context.lineWidth = 1;
@@ -253,6 +253,9 @@ class MemoryMap {
     if (kind === CACHED) {
       context.arc(x, y, size * 0.1, 0, 7);
       context.fill();
+    } else if (kind === PINNED) {
+      context.arc(x, y, size * 0.2, 0, 7);
+      context.stroke();
     } else {
       const r = size * 0.25;
       context.moveTo(x - r, y - r);
@@ -294,7 +297,7 @@ class MemoryMap {
   draw() {
     const layout = this.layout(), scale = window.devicePixelRatio || 1, height = layout.rows * layout.size;
     const colors = { ground: color("ground"), ink: color("ink") };
-    for (const s of [...SLOT_STATES, "free", "cached", "overhead"]) colors[s] = color("s-" + s);
+    for (const s of [...SLOT_STATES, "free", "cached", "cached_pinned", "overhead"]) colors[s] = color("s-" + s);
     this.canvas.width = layout.width * scale;
     this.canvas.height = height * scale;
     this.canvas.style.width = layout.width + 2 + "px";
@@ -309,8 +312,8 @@ class MemoryMap {
 
   drawLegend() {
     const used = new Set(this.cells.map(c => KIND_NAMES[c.kind]));
-    const states = [...SLOT_STATES.filter((s, k) => this.cells.some(c => c.kind === HELD && c.slots[k] > 0)), ...["cached", "free", "overhead"].filter(k => used.has(k))];
-    const words = { cached: "cached (dot)", overhead: "overhead (cross)" };
+    const states = [...SLOT_STATES.filter((s, k) => this.cells.some(c => c.kind === HELD && c.slots[k] > 0)), ...["cached", "cached_pinned", "free", "overhead"].filter(k => used.has(k))];
+    const words = { cached: "cached (dot)", cached_pinned: "pinned (ring)", overhead: "overhead (cross)" };
     this.legend.replaceChildren(...(this.by === "state" ? states.map(s => el("span", {}, el("i", { class: "s-" + s }), words[s] || s)) : [el("span", {}, "A colour a request; what holds no live token is paler.")]),
       this.cells.some(c => c.holders > 1) ? el("span", {}, "□ held by several sequences") : "");
   }

@@ -47,6 +47,7 @@ static void check_sums(const struct watch *w, const struct engine *e)
     uint64_t remainder = e->config.geometry.pool_bytes - m->count * unit;
     REQUIRE(w, e, rounding * token == states[STATE_ROUNDING]);
     REQUIRE(w, e, kinds[UNIT_CACHED] * unit == states[STATE_CACHED]);
+    REQUIRE(w, e, kinds[UNIT_PINNED] * unit == states[STATE_CACHED_PINNED]);
     REQUIRE(w, e, kinds[UNIT_FREE] * unit == states[STATE_FREE] + states[STATE_STRANDED]);
     REQUIRE(w, e, kinds[UNIT_OVERHEAD] * unit + remainder == states[STATE_OVERHEAD]);
 }
