@@ -169,7 +169,6 @@ static bool step_both(struct pair *pair, const struct step *step)
     return false;
 }
 
-
 /* The step at which the two differ, or count. */
 static size_t run(const struct kv_eviction_ops *ops, uint32_t objects, const struct step *steps, size_t count)
 {
