@@ -35,6 +35,8 @@ static const struct counterpart {
     {"vllm:prefix_cache_hits", "prefix_hit_tokens", 1, SUM, NULL},
     {"vllm:gpu_prefix_cache_queries_total", "prefix_query_tokens", 1, SUM, NULL},
     {"vllm:gpu_prefix_cache_hits_total", "prefix_hit_tokens", 1, SUM, NULL},
+    {"vllm:external_prefix_cache_hits_total", "host_tier.hit_tokens", 1, SUM, NULL},
+    {"vllm:external_prefix_cache_hits", "host_tier.hit_tokens", 1, SUM, NULL},
     {"vllm:gpu_prefix_cache_hit_rate", "engine_hit_rate", 1, MEAN, NULL},
     {"sglang:cache_hit_rate", "engine_hit_rate", 1, MEAN, MOMENT},
     {"vllm:time_to_first_token_seconds", "ttft_ns", 1e9, HISTOGRAM, NULL},
@@ -116,13 +118,20 @@ static bool add_up(struct table *t, const char *name, bool without_aborts, doubl
     return *sets > 0;
 }
 
+/* vLLM counts the hits of the host tier apart from the device's. */
+static const char *key_here(const struct table *t, const struct counterpart *c)
+{
+    static const char DEVICE[] = "host_tier.device_hit_tokens";
+    return strcmp(c->key, "prefix_hit_tokens") == 0 && result_find(t->result, DEVICE) ? DEVICE : c->key;
+}
+
 static int plain_row(struct table *t, const struct counterpart *c)
 {
     double sum;
     size_t sets;
     if (!add_up(t, c->name, c->how == SERVED, &sum, &sets)) return 0;
     double value = (c->how == MEAN ? sum / (double)sets : sum) * c->factor;
-    return add_row(t, (struct measured_row){.name = c->name, .part = "", .key = c->key, .low = value, .high = value, .note = c->note});
+    return add_row(t, (struct measured_row){.name = c->name, .part = "", .key = key_here(t, c), .low = value, .high = value, .note = c->note});
 }
 
 static int label_rows(struct table *t, const struct counterpart *c)

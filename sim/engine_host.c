@@ -9,6 +9,9 @@
 #include "sim/engine_core.h"
 #include "sim/numbers.h"
 
+/* The books of more would need gigabytes, and no host has so much memory: half a PiB in blocks of 2 MiB. */
+enum { HOST_BLOCKS_MAX = 1 << 28 };
+
 int engine_host_init(struct engine *e, struct err *err)
 {
     const struct host_config *c = &e->config.host;
@@ -21,9 +24,9 @@ int engine_host_init(struct engine *e, struct err *err)
         return err_set(err, ERR_USAGE, "--host-cache: found it with a sliding window, expected one of them");
     }
     uint64_t blocks = c->capacity_bytes / e->policy->unit_bytes;
-    if (blocks == 0 || blocks > HOST_TIER_BLOCKS_MAX) {
+    if (blocks == 0 || blocks > HOST_BLOCKS_MAX) {
         return err_set(err, ERR_USAGE, "--host-cache: found %" PRIu64 " bytes, expected at least a block of %" PRIu64
-                       " and at most %d blocks", c->capacity_bytes, e->policy->unit_bytes, (int)HOST_TIER_BLOCKS_MAX);
+                       " and at most %d blocks", c->capacity_bytes, e->policy->unit_bytes, (int)HOST_BLOCKS_MAX);
     }
     e->host = host_tier_create((uint32_t)blocks, c->evict, c->evict_values);
     return e->host ? 0 : err_set(err, ERR_FAILED, "out of memory for a host tier of %" PRIu64 " blocks", blocks);

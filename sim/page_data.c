@@ -10,7 +10,7 @@
 /* What the plots of several results can show. Latencies stay in nanoseconds. */
 static const char *const figures[] = {
     "utilization", "kv_usage", "internal_fragmentation", "reservation_waste", "external_fragmentation", "largest_run_index",
-    "hit_rate_tokens", "saving_by_sharing", "running.mean", "running.max", "refusals.episodes", "refusals.requests",
+    "hit_rate_tokens", "host_tier.hit_rate_tokens", "host_tier.transfer_ns", "saving_by_sharing", "running.mean", "running.max", "refusals.episodes", "refusals.requests",
     "refusals.by_class.despite_free", "refusals.by_class.despite_unused", "refusals.by_class.capacity",
     "head_refused_though_free.time", "preemptions", "evictions", "units_allocated", "requests", "finished", "unservable",
     "ttft_ns.p50", "ttft_ns.p99", "tpot_ns.p50", "tpot_ns.p99", "e2e_ns.p50", "e2e_ns.p99", "output_tokens_per_s",

@@ -102,6 +102,7 @@ static const struct column { const char *key, *title; enum { SHARE, COUNT, MS, R
     {"refusals.by_class.despite_free", "despite free", COUNT},
     {"preemptions", "preemptions", COUNT},
     {"hit_rate_tokens", "tokens hit", SHARE},
+    {"host_tier.hit_rate_tokens", "of them on the host", SHARE},
     {"ttft_ns.p50", "first token p50, ms", MS},
     {"ttft_ns.p99", "p99, ms", MS},
     {"output_tokens_per_s", "tokens/s", RATE},

@@ -165,6 +165,12 @@ static void say_speed(const struct result *r, FILE *out)
     if (hits >= 0) {
         html_percent(hits, out);
         fputs(" of the prompt tokens were found in the cache", out);
+        double host = page_number(r, "host_tier.hit_rate_tokens", -1);
+        if (host >= 0) {
+            fputs(", ", out);
+            html_percent(host, out);
+            fputs(" on the host alone", out);
+        }
         const char *note = page_text(r, "hit_rate_note");
         if (note) {
             fputs(" (", out);

@@ -105,6 +105,7 @@ static void report_host(struct result *r, const struct engine *e)
     if (!e->host) return;
     result_u64(r, "host_tier.capacity_blocks", e->host->capacity);
     result_u64(r, "host_tier.hit_tokens", s->host.hit_tokens);
+    result_u64(r, "host_tier.device_hit_tokens", s->admitted_hit_tokens - s->host.hit_tokens);
     result_ratio(r, "host_tier.hit_rate_tokens", s->host.hit_tokens, known);
     result_ratio(r, "host_tier.device_hit_rate_tokens", s->admitted_hit_tokens - s->host.hit_tokens, known);
     result_u64(r, "host_tier.fetched_blocks", s->host.fetched_blocks);

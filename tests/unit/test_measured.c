@@ -117,6 +117,33 @@ static void rows__prometheus__by_hand(void **state)
     measured_release(&m);
 }
 
+/* The engine counts the two levels apart; prefix_hit_tokens is both. Without a tier it is the device's. */
+static void rows__host_tier__each_level_with_its_own_counter(void **state)
+{
+    (void)state;
+    static const char dump[] = "vllm:prefix_cache_hits_total 250\nvllm:external_prefix_cache_hits_total 70\n";
+    for (int host = 0; host < 2; host++) {
+        struct measured m;
+        struct measured_row *rows;
+        size_t count;
+        struct err err = {0};
+        struct result simulated;
+        result_init(&simulated);
+        result_u64(&simulated, "prefix_hit_tokens", 300);
+        if (host) result_u64(&simulated, "host_tier.device_hit_tokens", 240);
+        if (host) result_u64(&simulated, "host_tier.hit_tokens", 60);
+        read_text(&m, dump);
+        assert_int_equal(measured_rows(&m, &simulated, &rows, &count, &err), 0);
+        check_f64_near(find(rows, count, "vllm:prefix_cache_hits_total", "")->difference, host ? -10 : 50, 0);
+        double external = find(rows, count, "vllm:external_prefix_cache_hits_total", "")->difference;
+        if (host) check_f64_near(external, -10, 0);
+        else assert_true(external != external);
+        free(rows);
+        measured_release(&m);
+        result_release(&simulated);
+    }
+}
+
 static void rows__earlier_dump__what_came_since(void **state)
 {
     (void)state;
@@ -212,6 +239,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows__prometheus__by_hand),
+        cmocka_unit_test(rows__host_tier__each_level_with_its_own_counter),
         cmocka_unit_test(rows__earlier_dump__what_came_since),
         cmocka_unit_test(rows__other_forms__the_same),
         cmocka_unit_test(read__malformed__says_where),
