@@ -96,6 +96,20 @@ void host_tier_offload(struct host_tier *tier, uint64_t key)
     tier->offloaded++;
 }
 
+/* Rounds ahead that a key's bucket, then the block in it, are asked for: each is a miss of the processor's caches. */
+enum { BUCKETS_AHEAD = 16, BLOCKS_AHEAD = 8 };
+
+void host_tier_offload_all(struct host_tier *tier, const uint64_t *keys, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        if (i + BUCKETS_AHEAD < n)
+            block_index_prefetch_bucket(&tier->index, keys[i + BUCKETS_AHEAD]);
+        if (i + BLOCKS_AHEAD < n)
+            block_index_prefetch_block(&tier->index, keys[i + BLOCKS_AHEAD]);
+        host_tier_offload(tier, keys[i]);
+    }
+}
+
 const char *host_tier_check(const struct host_tier *tier)
 {
     uint64_t keyed = 0;

@@ -48,6 +48,8 @@ uint64_t host_tier_leading(const struct host_tier *tier, const uint64_t *keys, u
 void host_tier_fetch(struct host_tier *tier, uint64_t key);
 /* The device has evicted this key. Makes room if it has to. */
 void host_tier_offload(struct host_tier *tier, uint64_t key);
+/* n of them, in this order. */
+void host_tier_offload_all(struct host_tier *tier, const uint64_t *keys, uint64_t n);
 
 /* NULL when sound, else what is wrong. O(capacity). */
 const char *host_tier_check(const struct host_tier *tier);

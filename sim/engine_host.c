@@ -60,7 +60,7 @@ void engine_host_flush(struct engine *e)
     if (a->count == 0) return;
     const struct host_tier *tier = e->host;
     uint64_t offloaded = tier->offloaded, already_there = tier->already_there, evicted = tier->evicted;
-    for (size_t i = 0; i < a->count; i++) host_tier_offload(e->host, a->items[i]);
+    host_tier_offload_all(e->host, a->items, a->count);
     a->count = 0;
     offloaded = tier->offloaded - offloaded;
     e->step_offloaded_blocks += offloaded;

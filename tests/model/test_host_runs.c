@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/content.h"
 #include "sim/engine_core.h"
 #include "tests/model/engine_random.h"
 
@@ -107,6 +108,16 @@ static void by_hand__overlapped__the_longest_of_the_three(void **state)
     engine_run_release(&run);
 }
 
+static uint64_t leading_on_host(const struct engine_run *run, const struct wl_span *span)
+{
+    uint64_t keys[4];
+    struct content_cursor cursor;
+    content_begin(&cursor, BLOCK_TOKENS);
+    content_feed(&cursor, span, 1);
+    check_u64_eq(content_next(&cursor, keys, 4), 4);
+    return host_tier_leading(run->engine->host, keys, 4);
+}
+
 /* Room for six blocks on the host: C's look-up comes before its own evictions, so that A's blocks are still there
  * although B's push two of them out later. The tail of A goes first, the last two of its blocks. */
 static void by_hand__full_host__own_evictions_come_after_the_fetch(void **state)
@@ -122,6 +133,8 @@ static void by_hand__full_host__own_evictions_come_after_the_fetch(void **state)
     check_u64_eq(run.stats->host.fetched_blocks, 3);
     check_u64_eq(run.stats->host.offloaded_blocks, 8);
     check_u64_eq(run.stats->host.evicted_blocks, 2);
+    check_u64_eq(leading_on_host(&run, &spans[0]), 2);
+    check_u64_eq(leading_on_host(&run, &spans[1]), 4);
     engine_run_release(&run);
     c.config.host.capacity_bytes = 3 * BLOCK_BYTES; /* B's step leaves A's first three there: all that C can use */
     engine_case_run(&c, &run);
@@ -153,6 +166,7 @@ static void crowded_case(uint64_t seed, struct engine_random *rc)
         if (g->scheduler->whole_prompts) g->max_num_batched_tokens = 2048;
     }
     engine_random_host(&s, g);
+    g->swap_space_bytes = engine_random_between(&s, 0, 200);
     for (int i = 0; i < 120; i++) {
         struct wl_request *r = engine_case_add(&rc->c, arrival, engine_random_between(&s, 1, 60), engine_random_between(&s, 1, 20));
         arrival += engine_random_chance(&s, 40) ? 0 : engine_random_between(&s, 0, 60000000);

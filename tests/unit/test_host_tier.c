@@ -103,6 +103,13 @@ static void run_operations(const struct kv_eviction_ops *ops, uint32_t capacity)
         }
         compare(tier, &slow);
     }
+    uint64_t keys[KEYS];
+    for (uint64_t i = 0; i < KEYS; i++) {
+        keys[i] = key_of(draw(KEYS));
+        slow_offload(&slow, keys[i]);
+    }
+    host_tier_offload_all(tier, keys, KEYS);
+    compare(tier, &slow);
     host_tier_destroy(tier);
 }
 
