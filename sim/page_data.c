@@ -7,7 +7,7 @@
 #include "sim/page_internal.h"
 #include "sim/refusals.h"
 
-/* What the plots of several results can show. Latencies stay in nanoseconds. */
+/* What the plots of several results can show, if any of them has it. Latencies stay in nanoseconds. */
 static const char *const figures[] = {
     "utilization", "kv_usage", "internal_fragmentation", "reservation_waste", "external_fragmentation", "largest_run_index",
     "hit_rate_tokens", "host_tier.hit_rate_tokens", "host_tier.transfer_ns", "saving_by_sharing", "running.mean", "running.max", "refusals.episodes", "refusals.requests",
@@ -16,6 +16,22 @@ static const char *const figures[] = {
     "ttft_ns.p50", "ttft_ns.p99", "tpot_ns.p50", "tpot_ns.p99", "e2e_ns.p50", "e2e_ns.p99", "output_tokens_per_s",
 };
 #define FIGURES (sizeof figures / sizeof figures[0])
+
+struct shown {
+    const char *names[FIGURES];
+    size_t count;
+};
+
+static struct shown shown_figures(const struct page *page)
+{
+    struct shown shown = {.count = 0};
+    for (size_t f = 0; f < FIGURES; f++) {
+        size_t i = 0;
+        while (i < page->rows.count && !result_find(page->rows.rows[i].result, figures[f])) i++;
+        if (i < page->rows.count) shown.names[shown.count++] = figures[f];
+    }
+    return shown;
+}
 
 static void write_value(const struct result_entry *entry, FILE *json)
 {
@@ -37,7 +53,7 @@ static void write_strings(const char *name, const char *const *texts, size_t cou
     fputs("],\n", json);
 }
 
-static void write_run(const struct page *page, size_t i, FILE *json)
+static void write_run(const struct page *page, size_t i, const struct shown *shown, FILE *json)
 {
     const struct plot_row *row = &page->rows.rows[i];
     const struct result *r = row->result;
@@ -59,9 +75,9 @@ static void write_run(const struct page *page, size_t i, FILE *json)
         fputs("null", json);
     }
     fputs(",\"figures\":[", json);
-    for (size_t f = 0; f < FIGURES; f++) {
+    for (size_t f = 0; f < shown->count; f++) {
         if (f) fputc(',', json);
-        write_value(result_find(r, figures[f]), json);
+        write_value(result_find(r, shown->names[f]), json);
     }
     fputs("],\"options\":[", json);
     for (size_t v = 0; v < page->varying_count; v++) {
@@ -106,10 +122,11 @@ int page_data(const struct page *page, FILE *json, struct err *err)
     for (size_t i = 0; i < page->rows.count; i++) detailed += has_details(files_of(page, i));
     if (detailed > PAGE_DETAILED_MAX)
         return err_set(err, ERR_USAGE, "found detail files of %zu results, expected at most %u in one report", detailed, PAGE_DETAILED_MAX);
+    struct shown shown = shown_figures(page);
     fputs("{", json);
     write_strings("state_names", state_names, STATE_COUNT, 0, json);
     write_strings("class_names", class_names, CLASS_COUNT, 0, json);
-    write_strings("figure_names", figures, FIGURES, 0, json);
+    write_strings("figure_names", shown.names, shown.count, 0, json);
     write_strings("option_names", page->varying, page->varying_count, strlen("options."), json);
     fputs("\"cause_words\":{", json);
     for (int c = 0; c < CAUSE_COUNT; c++) {
@@ -119,7 +136,7 @@ int page_data(const struct page *page, FILE *json, struct err *err)
     fputs("},\n\"runs\":[", json);
     for (size_t i = 0; i < page->rows.count; i++) {
         if (i) fputs(",\n", json);
-        write_run(page, i, json);
+        write_run(page, i, &shown, json);
     }
     fputs("],\n\"details\":[", json);
     const char *comma = "";
