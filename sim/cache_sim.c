@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,89 +11,6 @@
 /* In number_of: the place is used by the request that runs. Numbers stay below 2^31. */
 #define IN_USE (UINT32_C(1) << 31)
 #define FETCH_AHEAD 16 /* accesses; fetching the order's nodes too gained under 5 % */
-
-/* One request of a trace, as the loops below see it. */
-struct view {
-    const uint32_t *blocks;
-    uint64_t n;
-    uint64_t full; /* whole blocks of the prompt, whether or not the trace has ids for them */
-    uint64_t prompt_tokens;
-};
-
-static struct view view_of(const struct cache_trace *trace, uint64_t i)
-{
-    uint64_t begin = i > 0 ? trace->requests[i - 1].end_block : 0;
-    const struct cache_request *request = &trace->requests[i];
-
-    return (struct view){
-        .blocks = trace->blocks + begin,
-        .n = request->end_block - begin,
-        .full = request->prompt_tokens / trace->block_tokens,
-        .prompt_tokens = request->prompt_tokens,
-    };
-}
-
-/* --- infinite ---------------------------------------------------------------------------------- */
-
-struct mean {
-    double sum;
-    uint64_t count;
-};
-
-static void mean_add(struct mean *mean, uint64_t part, uint64_t whole)
-{
-    if (whole == 0)
-        return;
-    mean->sum += (double)part / (double)whole;
-    mean->count++;
-}
-
-static double mean_of(const struct mean *mean)
-{
-    return mean->count > 0 ? mean->sum / (double)mean->count : (double)NAN;
-}
-
-void cache_run_infinite(const struct cache_trace *trace, struct cache_infinite *result,
-                        int64_t *hits)
-{
-    struct mean blocks = {0}, tokens = {0}, full_blocks = {0};
-    struct hit_digest digest;
-    uint32_t seen = 0; /* numbers are dense by first appearance: those below it were seen before */
-
-    *result = (struct cache_infinite){.requests = trace->request_count,
-                                      .unique_blocks = trace->unique_blocks};
-    hit_digest_begin(&digest);
-    for (uint64_t i = 0; i < trace->request_count; i++) {
-        struct view view = view_of(trace, i);
-        uint64_t run = 0, hit_tokens, hit_full;
-
-        while (run < view.n && view.blocks[run] < seen)
-            run++;
-        for (uint64_t b = run; b < view.n; b++)
-            seen = view.blocks[b] >= seen ? view.blocks[b] + 1 : seen;
-        hit_tokens = min_u64(run * trace->block_tokens, view.prompt_tokens);
-        hit_full = min_u64(run, view.full);
-        result->lookup_blocks += view.n;
-        result->hit_blocks += run;
-        result->lookup_full_blocks += view.full;
-        result->hit_full_blocks += hit_full;
-        result->input_tokens += view.prompt_tokens;
-        result->hit_tokens += hit_tokens;
-        result->hit_tokens_full_blocks += hit_full * trace->block_tokens;
-        result->fully_hit_requests += view.n > 0 && run == view.n;
-        result->zero_hit_requests += run == 0;
-        mean_add(&blocks, run, view.n);
-        mean_add(&tokens, hit_tokens, view.prompt_tokens);
-        mean_add(&full_blocks, hit_full, view.full);
-        hit_digest_add(&digest, (int64_t)run);
-        if (hits != NULL)
-            hits[i] = (int64_t)run;
-    }
-    result->mean_request_hit_ratio_blocks = mean_of(&blocks);
-    result->mean_request_hit_ratio_tokens = mean_of(&tokens);
-    result->mean_request_hit_ratio_full_blocks = mean_of(&full_blocks);
-    hit_digest_hex(&digest, result->per_request_hits_sha256);
-}
 
 /* --- one cache --------------------------------------------------------------------------------- */
 
@@ -237,7 +153,7 @@ static uint64_t access_foreseen(struct block_cache *cache, const uint32_t *numbe
 /* --- the future ----------------------------------------------------------------------------------- */
 
 /* How many blocks of a request count; more than the capacity: it is rejected. */
-static uint64_t counted_blocks(const struct view *view, const struct cache_config *config)
+static uint64_t counted_blocks(const struct cache_view *view, const struct cache_config *config)
 {
     return config->blocks == CACHE_FULL_BLOCKS ? min_u64(view->n, view->full) : view->n;
 }
@@ -267,7 +183,7 @@ static uint32_t *foresee(const struct cache_trace *trace, const struct cache_con
         upcoming[trace->blocks[i]] = (uint32_t)i;
     }
     for (uint64_t r = trace->request_count; next != NULL && config != NULL && r-- > 0;) {
-        struct view view = view_of(trace, r);
+        struct cache_view view = cache_view_of(trace, r);
         uint64_t n = counted_blocks(&view, config);
 
         if (n > config->capacity_blocks)
@@ -492,7 +408,7 @@ static void count_host(const struct host_tier *host, struct cache_prefix *result
 static void set_waiting(struct block_cache *cache, const struct cache_trace *trace, uint64_t request,
                         const struct cache_config *config, bool waits)
 {
-    struct view view = view_of(trace, request);
+    struct cache_view view = cache_view_of(trace, request);
     uint64_t n = counted_blocks(&view, config);
 
     for (uint64_t i = 0; i < n && n <= config->capacity_blocks; i++) {
@@ -515,7 +431,7 @@ static void move_queue(struct block_cache *cache, const struct cache_trace *trac
         set_waiting(cache, trace, *end, config, true);
 }
 
-static void count_request(struct cache_prefix *result, const struct view *view, uint64_t n, uint64_t run,
+static void count_request(struct cache_prefix *result, const struct cache_view *view, uint64_t n, uint64_t run,
                           uint32_t block_tokens)
 {
     result->requests++;
@@ -535,7 +451,7 @@ static void run_requests(const struct cache_trace *trace, const struct cache_con
 
     hit_digest_begin(&digest);
     for (uint64_t i = 0; i < trace->request_count; i++) {
-        struct view view = view_of(trace, i);
+        struct cache_view view = cache_view_of(trace, i);
         uint64_t n = counted_blocks(&view, config);
         int64_t run = -1;
 

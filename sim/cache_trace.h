@@ -47,4 +47,25 @@ int cache_trace_add_unique(struct cache_trace *trace, uint64_t prompt_tokens, ui
 int cache_trace_read(struct cache_trace *trace, struct wl_source *source, uint32_t block_tokens,
                      struct err *err);
 
+/* One request of a trace, as loops over it see it. */
+struct cache_view {
+    const uint32_t *blocks;
+    uint64_t n;
+    uint64_t full; /* whole blocks of the prompt, whether or not the trace has ids for them */
+    uint64_t prompt_tokens;
+};
+
+static inline struct cache_view cache_view_of(const struct cache_trace *trace, uint64_t i)
+{
+    uint64_t begin = i > 0 ? trace->requests[i - 1].end_block : 0;
+    const struct cache_request *request = &trace->requests[i];
+
+    return (struct cache_view){
+        .blocks = trace->blocks + begin,
+        .n = request->end_block - begin,
+        .full = request->prompt_tokens / trace->block_tokens,
+        .prompt_tokens = request->prompt_tokens,
+    };
+}
+
 #endif

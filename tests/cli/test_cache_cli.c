@@ -494,6 +494,38 @@ static void host__capacity_0__byte_for_byte_as_without(void **fixture)
     cli_temp_remove(dir);
 }
 
+/* A published trace: with room for everything on the host the hits are the infinite cache's, which is counted by other
+ * code; less room never hits more, and what is copied and what is there already is what the device evicted. */
+static void host__mooncake__up_to_the_infinite_cache(void **fixture)
+{
+    const char *trace = check_traces("mooncake/conversation_trace.jsonl.zst");
+    struct cli_result result;
+    json_t *found, *rows;
+    json_int_t before = 0;
+
+    (void)fixture;
+    if (trace == NULL)
+        skip();
+    CLI(&result, "cache", "--json", "--capacity", "5000", "--host-capacity", "0,1000,5000,10000,30000,100000,inf", trace);
+    found = printed(&result);
+    rows = json_object_get(found, "prefix_lru");
+    check_u64_eq(json_array_size(rows), 7);
+    for (size_t i = 0; i < 7; i++) {
+        const json_t *row = json_array_get(rows, i);
+        json_int_t hits = json_integer_value(json_object_get(row, "hit_blocks"));
+
+        assert_true(hits > before);
+        before = hits;
+        if (i > 0)
+            check_i64_eq(json_integer_value(json_object_get(row, "offloaded_blocks")) +
+                             json_integer_value(json_object_get(row, "already_there_blocks")),
+                         json_integer_value(json_object_get(row, "evicted_blocks")));
+    }
+    check_i64_eq(before, json_integer_value(json_object_get(json_object_get(found, "infinite"), "hit_blocks")));
+    json_decref(found);
+    cli_release(&result);
+}
+
 static void host__wrong__usage_error(void **fixture)
 {
     static const struct {
@@ -575,6 +607,7 @@ int main(void)
         cmocka_unit_test(options__wrong__usage_error_that_says_what_is_right),
         cmocka_unit_test(host__json__both_levels_apart_and_together),
         cmocka_unit_test(host__capacity_0__byte_for_byte_as_without),
+        cmocka_unit_test(host__mooncake__up_to_the_infinite_cache),
         cmocka_unit_test(host__wrong__usage_error),
         cmocka_unit_test(ids__wrong__one_line),
     };
