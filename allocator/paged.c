@@ -128,6 +128,11 @@ static void pool_give(struct paged *p, const kv_block *blocks, uint32_t count)
         block_ring_give(&p->ring, blocks, count);
 }
 
+static uint32_t first_unkeyed(const struct block_seq *s)
+{
+    return s->keyed_blocks > s->null_blocks ? s->keyed_blocks : s->null_blocks;
+}
+
 /* Gives keys to the blocks from seq->keyed_blocks on that are wholly below keyed_tokens. */
 static void set_keys(struct paged *p, kv_seq seq, const uint64_t *keys, uint64_t keyed_tokens)
 {
@@ -135,7 +140,7 @@ static void set_keys(struct paged *p, kv_seq seq, const uint64_t *keys, uint64_t
     const kv_block *row = block_table_row(&p->table, seq);
     uint64_t end = keyed_tokens / p->base.block_tokens;
     assert(end <= s->blocks);
-    uint32_t i = s->keyed_blocks > s->null_blocks ? s->keyed_blocks : s->null_blocks;
+    uint32_t i = first_unkeyed(s);
     if (i < end)
         block_queue_set_keys(&p->queue, row + i, keys + i, (uint32_t)end - i, i);
     if (s->keyed_blocks < end)
@@ -361,7 +366,7 @@ enum kv_status paged_extend(struct kv_policy *policy, const struct kv_ask *ask, 
     taken->new_blocks = (uint32_t)minus_or_zero(end, block_table_seq(&p->table, ask->seqs[0])->blocks);
     tell_kind(p, ask->request);
     for (uint32_t k = 0; k < ask->seq_count && ask->keyed_tokens > 0; k++)
-        give_up_copies(p, ask->keys[k], block_table_seq(&p->table, ask->seqs[k])->keyed_blocks, ask->keyed_tokens);
+        give_up_copies(p, ask->keys[k], first_unkeyed(block_table_seq(&p->table, ask->seqs[k])), ask->keyed_tokens);
     for (uint32_t k = 0; k < ask->seq_count; k++)
         grow_sequence(p, ask, k, end);
     return KV_OK;

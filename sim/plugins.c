@@ -97,6 +97,8 @@ static int check_evictions(const char *path, const struct pagesim_plugin *p, str
             return bad_name(path, "eviction order", ops->name, "lacks one of create, destroy, give, take, touch, evict, summary, source", err);
         if ((ops->clock != NULL) != (ops->next_unpin != NULL) || (ops->clock != NULL) != (ops->is_pinned != NULL))
             return bad_name(path, "eviction order", ops->name, "has some of clock, next_unpin, is_pinned, but not all", err);
+        if ((ops->flags & KV_EVICTION_CLAIRVOYANT) != 0 && !ops->foresee)
+            return bad_name(path, "eviction order", ops->name, "must know the future and lacks foresee", err);
         if (check_options(path, "eviction order", ops->name, ops->options, err) != 0) return -1;
         if (kv_eviction_find(ops->name)) return bad_name(path, "eviction order", ops->name, "exists: choose another name", err);
     }

@@ -72,6 +72,41 @@ static uint32_t pop(struct paged_model *m)
     return block;
 }
 
+static uint32_t find(const struct paged_model *m, uint64_t key);
+
+/* What a look-up finds is told its next use, or that it has none as somebody is about to compute it anew. */
+static void tell_found(struct paged_model *m, uint64_t key, bool useful)
+{
+    uint32_t block = find(m, key);
+    if (block == 0 || m->refs[block] > 0)
+        return;
+    reference_foresee(&m->order, block - 1, useful ? m->next_use(NULL, key) : UINT64_MAX);
+    reference_touch(&m->order, block - 1);
+}
+
+void model_foreseen(struct paged_model *m, const uint64_t *keys, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        tell_found(m, keys[i], true);
+}
+
+static void give_up(struct paged_model *m, uint32_t seq, const uint64_t *keys, uint64_t tokens)
+{
+    for (uint32_t i = m->seen[seq]; m->next_use != NULL && i < tokens / m->block_tokens; i++)
+        tell_found(m, keys[i], false);
+}
+
+/* A block that a look-up does not find has no use; it may be what the found one was given up for. */
+static void give_ordered(struct paged_model *m, uint32_t block)
+{
+    bool found = find(m, m->key[block]) == block;
+    if (m->next_use != NULL)
+        reference_foresee(&m->order, block - 1, found ? m->next_use(NULL, m->key[block]) : UINT64_MAX);
+    reference_give(&m->order, block - 1);
+    if (m->next_use != NULL && !found)
+        tell_found(m, m->key[block], true);
+}
+
 /* Entries [first, end) of a table lose a reference, from the last to the first. Null entries hold none. */
 static void give(struct paged_model *m, uint32_t seq, uint32_t first, uint32_t end)
 {
@@ -81,7 +116,7 @@ static void give(struct paged_model *m, uint32_t seq, uint32_t first, uint32_t e
         if (block == 0 || --m->refs[block] > 0)
             continue;
         if (m->ordered && m->keyed[block])
-            reference_give(&m->order, block - 1);
+            give_ordered(m, block);
         if (m->caches && m->unkeyed_to_head && !m->keyed[block])
             queue_insert(m, group++, block);
         else
@@ -92,6 +127,7 @@ static void give(struct paged_model *m, uint32_t seq, uint32_t first, uint32_t e
 static void set_keys(struct paged_model *m, uint32_t seq, const uint64_t *keys, uint64_t tokens)
 {
     for (uint32_t i = 0; m->caches && i < tokens / m->block_tokens; i++) {
+        m->seen[seq] = i + 1 > m->seen[seq] ? i + 1 : m->seen[seq];
         uint32_t block = m->table[seq][i];
         if (block == 0 || m->keyed[block])
             continue;
@@ -194,7 +230,8 @@ enum model_status model_admit(struct paged_model *m, const struct model_ask *ask
         if (!held)
             queue_delete(m, table[i]);
     }
-    m->table_length[seq] = (uint32_t)covered;
+    m->table_length[seq] = m->seen[seq] = (uint32_t)covered;
+    give_up(m, seq, ask->keys[0], ask->keyed);
     while (m->table_length[seq] < slots)
         table[m->table_length[seq]++] = pop(m);
     set_keys(m, seq, ask->keys[0], ask->keyed);
@@ -209,6 +246,8 @@ enum model_status model_extend(struct paged_model *m, const struct model_ask *as
     before.evicted_count = before.copied_count = m->evicted_count = m->copied_count = 0;
     *asked = 0;
     begin_order(m);
+    for (uint32_t k = 0; k < ask->count; k++)
+        give_up(m, ask->seqs[k], ask->keys[k], ask->keyed);
     for (uint32_t k = 0; k < ask->count; k++) {
         uint32_t seq = ask->seqs[k], *table = m->table[seq];
         /* Every written token's block; slots asked for ahead of the tokens are not written. */
@@ -245,6 +284,7 @@ enum model_status model_extend(struct paged_model *m, const struct model_ask *as
 void model_fork(struct paged_model *m, uint32_t parent, uint32_t child, uint64_t filled)
 {
     m->table_length[child] = (uint32_t)ceil_blocks(m, filled);
+    m->seen[child] = m->seen[parent] < m->table_length[child] ? m->seen[parent] : m->table_length[child];
     for (uint32_t i = 0; i < m->table_length[child]; i++) {
         m->table[child][i] = m->table[parent][i];
         if (m->table[child][i] != 0)
@@ -259,10 +299,11 @@ void model_trim(struct paged_model *m, uint32_t seq, uint64_t first_token)
     give(m, seq, 0, lead);
     for (uint32_t i = 0; i < lead; i++)
         m->table[seq][i] = 0;
+    m->seen[seq] = lead > m->seen[seq] ? lead : m->seen[seq];
 }
 
 void model_release(struct paged_model *m, uint32_t seq)
 {
     give(m, seq, 0, m->table_length[seq]);
-    m->table_length[seq] = 0;
+    m->table_length[seq] = m->seen[seq] = 0;
 }

@@ -22,6 +22,7 @@ struct paged_model {
     const struct kv_request *request; /* of the call under way, for the order */
     bool (*expected)(const void *context, uint64_t key); /* whether somebody waits for the key; NULL: nobody */
     const void *expected_context;
+    uint64_t (*next_use)(void *context, uint64_t key); /* of an order that must know the future, else NULL; gets NULL */
     /* state */
     uint32_t queue[MODEL_BLOCKS_MAX], queue_length; /* free blocks, head first */
     uint32_t refs[MODEL_BLOCKS_MAX];
@@ -29,6 +30,7 @@ struct paged_model {
     uint64_t key[MODEL_BLOCKS_MAX], keyed_at[MODEL_BLOCKS_MAX];
     uint64_t clock;
     uint32_t table[MODEL_SEQS][MODEL_TABLE_MAX], table_length[MODEL_SEQS];
+    uint32_t seen[MODEL_SEQS]; /* leading entries whose keys were given, to these blocks or others before */
     /* what the last call did, in order */
     uint32_t evicted[MODEL_BLOCKS_MAX], evicted_count;
     uint32_t copied_from[MODEL_BLOCKS_MAX], copied_to[MODEL_BLOCKS_MAX], copied_count;
@@ -54,6 +56,8 @@ struct model_hit model_lookup(const struct paged_model *m, const uint64_t *keys,
 /* *asked: blocks that the refused or granted demand takes out of the queue. */
 enum model_status model_admit(struct paged_model *m, const struct model_ask *ask, uint64_t *asked);
 enum model_status model_extend(struct paged_model *m, const struct model_ask *ask, uint64_t *asked);
+/* The next uses of these keys have changed. */
+void model_foreseen(struct paged_model *m, const uint64_t *keys, uint64_t count);
 void model_fork(struct paged_model *m, uint32_t parent, uint32_t child, uint64_t filled);
 void model_trim(struct paged_model *m, uint32_t seq, uint64_t first_token);
 void model_release(struct paged_model *m, uint32_t seq);

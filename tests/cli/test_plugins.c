@@ -148,10 +148,14 @@ static void checks__broken_plug_ins__named_at_the_call(void **state)
     must(o, "$PAGESIM run --plugin ./sound.so --policy simple --pool-tokens 272 trace.jsonl --check > /dev/null");
 }
 
-/* The contract tests of this build go over plug-ins too. */
+/* The contract tests of this build go over plug-ins too; and the bound is above their orders. */
 static void contract_tests__plug_ins__pass(void **state)
 {
     struct cli_result r;
+    shell(&r, *state, "PAGESIM_TEST_PLUGINS=$DIR/order.so && export PAGESIM_TEST_PLUGINS && unset PAGESIM_TRACES && cd \"$ROOT\" && "
+                      "\"$(dirname \"$PAGESIM\")\"/tests/unit/test_cache_orders");
+    if (r.status != 0 || !strstr(r.out, "OK ] opt__random_traces__no_order_above")) fail_msg("%s%s", r.out, r.err);
+    cli_release(&r);
     shell(&r, *state, "PAGESIM_TEST_PLUGINS=$DIR/mine.so:$DIR/order.so && export PAGESIM_TEST_PLUGINS && cd \"$ROOT\" && "
                       "\"$(dirname \"$PAGESIM\")\"/tests/contract/test_allocator_contract");
     if (r.status != 0 || !strstr(r.out, "OK ] bump") || !strstr(r.out, "OK ] prefix evict=mru")) fail_msg("%s%s", r.out, r.err);

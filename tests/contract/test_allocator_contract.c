@@ -1,7 +1,6 @@
 /* What every policy promises, asked of every registered policy in turn. The cases are made at run time from the
  * registry, so a new policy is tested by being there. Each policy is behind the check wrapper with a walk at
  * each call. */
-#include <dlfcn.h>
 #include "tests/check.h"
 
 #include <stdio.h>
@@ -10,7 +9,7 @@
 
 #include "allocator/eviction.h"
 #include "allocator/kv_policy.h"
-#include "allocator/plugin.h"
+#include "tests/plugin_env.h"
 #include "tests/policy_case.h"
 
 enum { SEQS = 12, MAX_SEQ_TOKENS = 640, SLOTS = 4096 };
@@ -367,7 +366,7 @@ static size_t add_orders(void)
     size_t count = TEXTS_FIXED;
     for (size_t i = 0; i < kv_eviction_count() && count < TEXTS_MAX; i++) {
         const struct kv_eviction_ops *order = kv_eviction_at(i);
-        if (strcmp(order->name, "lru") == 0 || (order->flags & KV_EVICTION_CLAIRVOYANT) != 0)
+        if (strcmp(order->name, "lru") == 0)
             continue;
         snprintf(texts[count - TEXTS_FIXED], sizeof texts[0], "evict=%s", order->name);
         option_texts[count] = texts[count - TEXTS_FIXED];
@@ -376,28 +375,9 @@ static size_t add_orders(void)
     return count;
 }
 
-/* Adds the policies and orders of the plug-ins that PAGESIM_TEST_PLUGINS names, a:b:c. */
-static void add_plugins(const char *paths)
-{
-    char path[4096];
-    for (; paths && *paths; paths += strcspn(paths, ":"), paths += *paths == ':') {
-        snprintf(path, sizeof path, "%.*s", (int)strcspn(paths, ":"), paths);
-        void *object = dlopen(path, RTLD_NOW);
-        const struct pagesim_plugin *p = object ? dlsym(object, "pagesim_plugin") : NULL;
-        if (!p) {
-            fprintf(stderr, "PAGESIM_TEST_PLUGINS: %s\n", dlerror());
-            exit(1);
-        }
-        for (size_t i = 0; p->policies && p->policies[i]; i++)
-            if (!kv_registry_add(p->policies[i])) exit(1);
-        for (size_t i = 0; p->evictions && p->evictions[i]; i++)
-            if (!kv_eviction_add(p->evictions[i])) exit(1);
-    }
-}
-
 int main(void)
 {
-    add_plugins(getenv("PAGESIM_TEST_PLUGINS"));
+    plugin_env_add();
     static struct test_state states[TESTS_MAX];
     static struct CMUnitTest tests[TESTS_MAX];
     size_t count = 0, texts = add_orders();

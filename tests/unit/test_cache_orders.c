@@ -9,6 +9,7 @@
 
 #include "sim/cache_sim.h"
 #include "tests/cli_run.h"
+#include "tests/plugin_env.h"
 #include "workloads/wl_source.h"
 
 static uint64_t state = 88172645463325252u;
@@ -391,5 +392,6 @@ int main(void)
         cmocka_unit_test(opt__public_traces__no_order_above),
     };
 
+    plugin_env_add();
     return cmocka_run_group_tests(tests, NULL, NULL) != 0;
 }
