@@ -68,6 +68,8 @@ static void report_pool(struct result *r, const struct engine *e, const struct o
     result_u64(r, "max_model_len", e->config.max_model_len);
     result_bool(r, "clairvoyant", p->clairvoyant);
     result_bool(r, "clairvoyant_heuristic", p->foresees);
+    const struct kv_eviction_ops *order = kv_eviction_of(p->ops->options, e->config.policy_values);
+    result_bool(r, "evicts_orphans", order && order->flags & KV_EVICTION_ORPHANS);
 }
 
 /* A trace without content has no hit rate, which is not the same as a hit rate of 0. */

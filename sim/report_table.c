@@ -151,6 +151,12 @@ static void request_lines(const struct result *r, FILE *out)
             count_of(r, "preemptions"), count_of(r, "evictions"));
 }
 
+static bool is_true(const struct result *r, const char *key)
+{
+    const struct result_entry *entry = result_find(r, key);
+    return entry && entry->kind == RESULT_BOOL && entry->yes;
+}
+
 static void hit_lines(const struct result *r, FILE *out)
 {
     const char *note = text_of(r, "hit_rate_note");
@@ -164,15 +170,11 @@ static void hit_lines(const struct result *r, FILE *out)
                 count_of(r, "lost_sharing.to_granularity"),
                 count_of(r, "lost_sharing.to_last_token"),
                 count_of(r, "lost_sharing.to_eviction"));
+        if (is_true(r, "evicts_orphans"))
+            fprintf(out, "  blocks may be evicted before what continues them, which cannot hit until they are back\n");
     } else if (strcmp(note, "policy does not cache") != 0) {
         fprintf(out, "prefix cache         %s\n", note);
     }
-}
-
-static bool is_true(const struct result *r, const char *key)
-{
-    const struct result_entry *entry = result_find(r, key);
-    return entry && entry->kind == RESULT_BOOL && entry->yes;
 }
 
 const char *report_knowledge(const struct result *r)

@@ -254,6 +254,182 @@ static void orders__chains__orphans_only_where_marked(void **fixture)
             fail_msg("%s: orphans %s", kv_eviction_at(i)->name, orphans[i] ? "found, not marked" : "marked, not found");
 }
 
+/* --- time and waiting requests ----------------------------------------------------------------------------- */
+
+enum { NAIVE_IDS = 64 };
+
+/* A cache that does what queue-aware and ttl say, by scanning everything. */
+struct naive {
+    bool cached[NAIVE_IDS], held[NAIVE_IDS], urgent[NAIVE_IDS], pinned[NAIVE_IDS];
+    uint64_t given[NAIVE_IDS], ends[NAIVE_IDS], gives, now, hits, evicted;
+    uint64_t depth; /* of queue-aware; 0: ttl */
+    uint64_t ttl, most;
+};
+
+static const uint32_t *blocks_of(const struct cache_trace *trace, uint64_t request, uint64_t *n)
+{
+    uint64_t begin = request > 0 ? trace->requests[request - 1].end_block : 0;
+
+    *n = trace->requests[request].end_block - begin;
+    return trace->blocks + begin;
+}
+
+static bool naive_awaited(const struct naive *c, const struct cache_trace *trace, uint64_t request, uint64_t capacity,
+                          uint32_t id)
+{
+    for (uint64_t r = request; r < request + c->depth && r < trace->request_count; r++) {
+        uint64_t n;
+        const uint32_t *blocks = blocks_of(trace, r, &n);
+
+        for (uint64_t i = 0; i < n && n <= capacity; i++)
+            if (blocks[i] == id)
+                return true;
+    }
+    return false;
+}
+
+static uint32_t naive_first_pin(const struct naive *c)
+{
+    uint32_t first = UINT32_MAX;
+
+    for (uint32_t i = 0; i < NAIVE_IDS; i++)
+        if (c->pinned[i] && !c->held[i] &&
+            (first == UINT32_MAX || c->ends[i] < c->ends[first] || (c->ends[i] == c->ends[first] && c->given[i] < c->given[first])))
+            first = i;
+    return first;
+}
+
+static void naive_end_pins(struct naive *c, uint64_t now)
+{
+    c->now = now > c->now ? now : c->now;
+    for (uint32_t i; (i = naive_first_pin(c)) != UINT32_MAX && c->ends[i] <= c->now;)
+        c->pinned[i] = c->urgent[i] = false;
+}
+
+static void naive_evict(struct naive *c, const struct cache_trace *trace, uint64_t request, uint64_t capacity)
+{
+    uint32_t victim = UINT32_MAX;
+    bool victim_awaited = false;
+
+    for (uint32_t i = 0; i < NAIVE_IDS; i++) {
+        bool awaited = naive_awaited(c, trace, request, capacity, i);
+
+        if (!c->cached[i] || c->held[i] || c->pinned[i])
+            continue;
+        if (victim == UINT32_MAX || awaited < victim_awaited || (awaited == victim_awaited && c->given[i] < c->given[victim])) {
+            victim = i;
+            victim_awaited = awaited;
+        }
+    }
+    if (victim == UINT32_MAX) { /* all are pinned: wait */
+        naive_end_pins(c, c->ends[naive_first_pin(c)]);
+        return;
+    }
+    c->cached[victim] = c->urgent[victim] = false;
+    c->evicted++;
+}
+
+static uint64_t naive_unheld(const struct naive *c)
+{
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < NAIVE_IDS; i++)
+        count += c->cached[i] && !c->held[i];
+    return count;
+}
+
+static void naive_give(struct naive *c, uint32_t id)
+{
+    uint64_t pins = 0;
+
+    c->held[id] = false;
+    c->given[id] = ++c->gives;
+    c->pinned[id] = c->urgent[id] && c->ttl > 0;
+    c->ends[id] = c->now + c->ttl;
+    for (uint32_t i = 0; i < NAIVE_IDS; i++)
+        pins += c->pinned[i] && !c->held[i];
+    if (pins > c->most) {
+        id = naive_first_pin(c);
+        c->pinned[id] = c->urgent[id] = false;
+    }
+}
+
+static void naive_request(struct naive *c, const struct cache_trace *trace, uint64_t request, uint64_t capacity)
+{
+    uint64_t n, run = 0;
+    const uint32_t *blocks = blocks_of(trace, request, &n);
+
+    naive_end_pins(c, trace->requests[request].arrival_ns);
+    if (n > capacity)
+        return;
+    while (run < n && c->cached[blocks[run]])
+        run++;
+    c->hits += run;
+    for (uint64_t i = 0; i < n; i++)
+        if (c->cached[blocks[i]]) {
+            c->held[blocks[i]] = true;
+            c->pinned[blocks[i]] = false;
+        }
+    while (naive_unheld(c) > capacity - n)
+        naive_evict(c, trace, request, capacity);
+    for (uint64_t i = 0; i < n; i++) {
+        c->cached[blocks[i]] = c->held[blocks[i]] = true;
+        c->urgent[blocks[i]] |= c->depth == 0 && trace->requests[request].kind.priority <= 0;
+    }
+    for (uint64_t i = n; i-- > 0;)
+        naive_give(c, blocks[i]);
+}
+
+/* Requests of up to 8 different ids of 40; arrivals and priorities at random. */
+static void random_requests(struct cache_trace *trace)
+{
+    struct err err = {0};
+    uint64_t arrival = 0;
+
+    must(cache_trace_init(trace, 16, &err), &err);
+    for (int r = 0; r < 120; r++) {
+        uint64_t ids[8], n = draw(9), first = draw(40), step = 1 + 2 * draw(3);
+
+        for (uint64_t i = 0; i < n; i++)
+            ids[i] = (first + i * step) % 40;
+        must(cache_trace_add(trace, 16 * n, ids, n, &err), &err);
+        trace->requests[r].arrival_ns = arrival += draw(4) == 0 ? draw(60) : draw(4);
+        trace->requests[r].kind.priority = (int64_t)draw(3);
+    }
+}
+
+static void compare_with_naive(const struct cache_trace *trace, const char *order, struct naive *c,
+                               const struct kv_value *values, uint64_t capacity)
+{
+    struct cache_config config = {.evict = kv_eviction_find(order), .capacity_blocks = capacity, .evict_values = values};
+    struct cache_prefix result;
+    struct err err = {0};
+
+    must(cache_run_prefix(trace, &config, &result, NULL, &err), &err);
+    for (uint64_t r = 0; r < trace->request_count; r++)
+        naive_request(c, trace, r, capacity);
+    check_u64_eq(result.hit_blocks, c->hits);
+    check_u64_eq(result.evicted_blocks, c->evicted);
+}
+
+static void queue_aware_and_ttl__random_traces__as_a_naive_cache(void **fixture)
+{
+    (void)fixture;
+    for (int round = 0; round < 300; round++) {
+        struct cache_trace trace;
+        uint64_t capacity = 5 + draw(25), depth = 1 + draw(10), ttl = draw(40), percent = draw(101);
+        /* The cache has a place for each different block at most, and the share is of its places. */
+        struct naive queue = {.depth = depth, .most = UINT64_MAX}, pins = {.ttl = ttl};
+        const struct kv_value of_queue[KV_OPTIONS_MAX] = {{depth}}, of_ttl[KV_OPTIONS_MAX] = {{ttl}, {percent}, {0}};
+
+        random_requests(&trace);
+        pins.most = (capacity < trace.unique_blocks ? capacity : trace.unique_blocks) * percent / 100;
+        compare_with_naive(&trace, "queue-aware", &queue, of_queue, capacity);
+        compare_with_naive(&trace, "ttl", &pins, of_ttl, capacity);
+        cache_trace_release(&trace);
+    }
+}
+
 /* --- categories ---------------------------------------------------------------------------------------- */
 
 /* Chats come back after 60 requests, scans never: with the categories known, wa keeps the chats and lets the scans go;
@@ -386,6 +562,7 @@ int main(void)
         cmocka_unit_test(opt__stream__as_brute_force_belady),
         cmocka_unit_test(opt__random_traces__no_order_above),
         cmocka_unit_test(orders__chains__orphans_only_where_marked),
+        cmocka_unit_test(queue_aware_and_ttl__random_traces__as_a_naive_cache),
         cmocka_unit_test(wa__two_known_categories__keeps_what_comes_back),
         cmocka_unit_test(wa__generated_conversations__above_lru_above_lfu),
         cmocka_unit_test(categories__sessions_and_parents__the_turn),
