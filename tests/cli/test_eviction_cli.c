@@ -240,6 +240,76 @@ static void opt__sweep_with_threads__same_bytes(void **fixture)
     cli_release(&four);
 }
 
+/* --- options of orders ---------------------------------------------------------------------------------- */
+
+static void fails_with(const char *const arguments[], const char *expected)
+{
+    struct cli_result result;
+
+    cli_run(&result, &(struct cli_input){0}, arguments);
+    check_i64_eq(result.status, 2);
+    check_str_has(result.err, expected);
+    check_u64_eq(result.out_bytes, 0);
+    cli_release(&result);
+}
+#define FAILS(expected, ...) fails_with((const char *const[]){__VA_ARGS__, NULL}, expected)
+
+static void order_options__of_another_order__one_line(void **fixture)
+{
+    (void)fixture;
+    FAILS("--ttl-ns: eviction order lru has no such option", "run", "--ttl-ns", "5", "preset:azure-conv");
+    FAILS("--queue-depth: eviction order ttl has no such option", "run", "--evict", "ttl", "--queue-depth", "5", "preset:azure-conv");
+    FAILS("--evict: policy static has no such option", "run", "--policy", "static", "--evict", "ttl", "preset:azure-conv");
+    FAILS("--ttl-ns: policy static has no such option", "run", "--policy", "static", "--ttl-ns", "5", "preset:azure-conv");
+    FAILS("--random-seed: eviction order lru has no such option", "cache", "--random-seed", "5", "preset:azure-conv");
+    FAILS("--ttl-max-percent: found '101', expected a count from 0 to 100", "run", "--evict", "ttl", "--ttl-max-percent", "101",
+          "preset:azure-conv");
+    FAILS("--evict: found 'ttl', which looks at requests, expected a trace without --stream", "cache", "--evict", "ttl",
+          "--stream", "preset:azure-conv");
+}
+
+/* Each cell has the options of its own order, and those of no other. */
+static void order_options__sweep_over_orders__each_its_own(void **fixture)
+{
+    const char *const orders[] = {"lru", "ttl", "queue-aware"};
+    struct cli_result result;
+
+    (void)fixture;
+    CLI(&result, "sweep", "--trace", "gen:requests=20,prompt=64,output=30", "--pool-tokens", "1600", "--evict", "lru,ttl,queue-aware",
+        "--ttl-ns", "7", "--queue-depth", "3");
+    check_i64_eq(result.status, 0);
+    const char *line = result.out;
+    for (size_t i = 0; i < 3; i++) {
+        json_error_t error;
+        json_t *row = json_loads(line, JSON_DISABLE_EOF_CHECK, &error);
+
+        assert_non_null(row);
+        check_str_eq(json_string_value(json_object_get(row, "options.evict")), orders[i]);
+        assert_true((json_object_get(row, "options.ttl-ns") != NULL) == (i == 1));
+        assert_true((json_object_get(row, "options.queue-depth") != NULL) == (i == 2));
+        json_decref(row);
+        line = strchr(line, '\n') + 1;
+    }
+    assert_ptr_equal(line, result.out + result.out_bytes);
+    cli_release(&result);
+}
+
+/* A seed gives the same victims again, another one others. */
+static void random__seed__says_the_victims(void **fixture)
+{
+    const char *const seeds[] = {"1", "1", "2"};
+    struct cli_result results[3];
+
+    (void)fixture;
+    for (size_t i = 0; i < 3; i++)
+        CLI(&results[i], "cache", "--evict", "random", "--random-seed", seeds[i], "--capacity", "3000", "preset:mooncake-conversation");
+    check_i64_eq(results[0].status, 0);
+    check_str_eq(results[0].out, results[1].out);
+    assert_string_not_equal(results[0].out, results[2].out);
+    for (size_t i = 0; i < 3; i++)
+        cli_release(&results[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +321,9 @@ int main(void)
         cmocka_unit_test(opt__trace_from_a_pipe__exit_2),
         cmocka_unit_test(opt__plain_and_compressed_trace__same_result_and_label),
         cmocka_unit_test(opt__sweep_with_threads__same_bytes),
+        cmocka_unit_test(order_options__of_another_order__one_line),
+        cmocka_unit_test(order_options__sweep_over_orders__each_its_own),
+        cmocka_unit_test(random__seed__says_the_victims),
     };
     return cmocka_run_group_tests_name("eviction orders of the command line", tests, NULL, NULL);
 }
