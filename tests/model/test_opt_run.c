@@ -1,10 +1,12 @@
-/* One request at a time the order `opt` hits as many blocks as any other, whatever the lengths, in `run` too. */
+/* The order `opt` in `run`: one request at a time it hits as many blocks as any other, whatever the lengths; and what the engine
+ * tells it of the future is what lies ahead. */
 #include "tests/check.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "allocator/eviction.h"
+#include "sim/content.h"
 #include "sim/engine_core.h"
 #include "tests/engine_case.h"
 #include "tests/model/engine_random.h"
@@ -149,12 +151,88 @@ static void opt__serial_public_traces__no_order_above(void **fixture)
     no_order_above(check_traces("mooncake/conversation_trace.jsonl.zst"), 0, 512, (const uint64_t[]){5000}, 1);
 }
 
+/* --- what lies ahead ----------------------------------------------------------------------------------------- */
+
+static struct ahead {
+    const struct engine_case *c;
+    bool passed[ENGINE_CASE_REQUESTS];
+    size_t asked, found;
+} told; /* the run's hooks have another context */
+
+static void on_event(void *context, uint64_t time_ns, enum event_kind kind, const struct sim_request *r, uint64_t a, uint64_t b)
+{
+    (void)context, (void)time_ns, (void)a, (void)b;
+    if (kind == EVENT_ADMIT || kind == EVENT_ABORT || kind == EVENT_UNSERVABLE || kind == EVENT_REJECT) told.passed[r->index] = true;
+}
+
+static bool turned_away(const struct engine_config *c, const struct wl_request *r)
+{
+    bool samples = c->scheduler->serial ? r->samples > SAMPLES_MAX
+                                        : r->samples > c->max_num_seqs || r->samples > c->max_num_batched_tokens;
+    return r->prompt_tokens == 0 || r->prompt_tokens >= c->max_model_len || samples;
+}
+
+/* The first request ahead whose prompt has the key, by a walk over all of them. */
+static uint64_t next_by_scan(const struct ahead *ahead, uint32_t block_tokens, uint64_t key)
+{
+    for (size_t i = 0; i < ahead->c->count; i++) {
+        const struct wl_request *r = &ahead->c->requests[i];
+        uint64_t keys[400];
+        if (ahead->passed[i] || !r->has_content || turned_away(&ahead->c->config, r)) continue;
+        uint64_t count = content_keys(r->prompt, r->prompt_spans, block_tokens, keys, 400);
+        for (uint64_t b = 0; b < count; b++)
+            if (keys[b] == key) return (b + 1) * block_tokens < r->prompt_tokens ? i : UINT64_MAX;
+    }
+    return UINT64_MAX;
+}
+
+static void on_look(void *context, struct engine *e, enum look_kind kind)
+{
+    struct ahead *ahead = context;
+    (void)kind;
+    for (size_t i = 0; i < ahead->c->count; i++) {
+        const struct wl_request *r = &ahead->c->requests[i];
+        uint64_t keys[400];
+        if (!r->has_content) continue;
+        uint64_t count = content_keys(r->prompt, r->prompt_spans, e->policy->block_tokens, keys, 400);
+        for (uint64_t b = 0; b < count; b++) {
+            uint64_t next = engine_next_use(e, keys[b]);
+            check_u64_eq(next, next_by_scan(ahead, e->policy->block_tokens, keys[b]));
+            ahead->asked++;
+            ahead->found += next != UINT64_MAX;
+        }
+    }
+}
+
+/* Of random runs under every scheduler, with clients that leave, requests that never fit and samples: at every step. */
+static void opt__random_runs__knows_what_lies_ahead(void **fixture)
+{
+    static const struct engine_variant opt = {"prefix", "evict=opt"};
+    static struct engine_random rc;
+    static struct engine_run run;
+    size_t asked = 0, found = 0;
+    (void)fixture;
+    for (uint64_t seed = 1; seed <= 2 * ENGINE_RANDOM_RUNS; seed++) {
+        told = (struct ahead){.c = &rc.c};
+        engine_random_case(seed, &opt, &rc);
+        rc.c.config.hooks.event = on_event;
+        rc.c.config.hooks.look = on_look;
+        rc.c.config.hooks.look_context = &told;
+        engine_case_run(&rc.c, &run);
+        engine_run_release(&run);
+        asked += told.asked;
+        found += told.found;
+    }
+    assert_true(found > 1000 && found < asked);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opt__serial_runs__no_order_above),
         cmocka_unit_test(opt__serial_generated_chats__no_order_above),
         cmocka_unit_test(opt__serial_public_traces__no_order_above),
+        cmocka_unit_test(opt__random_runs__knows_what_lies_ahead),
     };
-    return cmocka_run_group_tests_name("opt in serial runs", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("opt in run", tests, NULL, NULL);
 }
