@@ -436,15 +436,16 @@ bool optset_echo(const struct optset *set, size_t *i, const struct option_spec *
 
 static bool is_outer_axis(const struct option_spec *spec)
 {
-    return strcmp(spec->name, "trace") == 0 || strcmp(spec->name, "policy") == 0;
+    return strcmp(spec->name, "trace") == 0 || strcmp(spec->name, "policy") == 0 ||
+           (spec->kind != OPT_LIST && strcmp(spec->name, "evict") == 0);
 }
 
-/* Values that option i contributes to the cells of one policy, apart from trace and policy. */
-static size_t axis_length(const struct optset *set, size_t i, const struct kv_policy_ops *ops)
+/* Values that option i contributes to the cells of one policy and eviction order, apart from those. */
+static size_t axis_length(const struct optset *set, size_t i, const struct kv_policy_ops *ops, const char *order)
 {
     const struct option_spec *spec = option_at(i);
     bool axis = set->slots[i].count > 1 && spec->kind != OPT_LIST && !is_outer_axis(spec);
-    return axis && option_applies(spec, ops, NULL) ? set->slots[i].count : 1;
+    return axis && option_applies(spec, ops, order) ? set->slots[i].count : 1;
 }
 
 static uint64_t saturating_product(uint64_t a, uint64_t b)
@@ -457,11 +458,28 @@ static uint64_t saturating_sum(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-static uint64_t cells_of_policy(const struct optset *set, const struct kv_policy_ops *ops)
+static uint64_t cells_of_order(const struct optset *set, const struct kv_policy_ops *ops, const char *order)
 {
     uint64_t cells = 1;
     for (size_t i = 0; i < option_count(); i++)
-        cells = saturating_product(cells, axis_length(set, i, ops));
+        cells = saturating_product(cells, axis_length(set, i, ops, order));
+    return cells;
+}
+
+/* The eviction orders of a policy's cells; a NULL one for policies that have none. */
+static struct opt_list orders_of(const struct optset *set, const struct kv_policy_ops *ops)
+{
+    const struct option_spec *spec = option_find(set->command, "evict");
+    bool chooses = spec && spec->kind != OPT_LIST && option_applies(spec, ops, NULL);
+    return chooses ? names_of(set, "evict") : NO_NAME;
+}
+
+static uint64_t cells_of_policy(const struct optset *set, const struct kv_policy_ops *ops)
+{
+    struct opt_list orders = orders_of(set, ops);
+    uint64_t cells = 0;
+    for (size_t i = 0; i < orders.count; i++)
+        cells = saturating_sum(cells, cells_of_order(set, ops, orders.items[i]));
     return cells;
 }
 
@@ -501,23 +519,27 @@ static int cell_copy(struct optset *cell, const struct optset *set, size_t i, si
     return slot_join(to, NULL);
 }
 
-static int cell_fill(struct optset *cell, const struct optset *set, size_t trace, size_t policy,
-                     uint64_t k, const struct kv_policy_ops *ops)
+/* What one cell has of the outer axes. */
+struct outer {
+    size_t trace, policy, order;
+    const struct kv_policy_ops *ops;
+    const char *order_name;
+};
+
+static int cell_fill(struct optset *cell, const struct optset *set, const struct outer *outer, uint64_t k)
 {
     if (set->file && !(cell->file = strdup(set->file))) return -1;
     for (size_t i = option_count(); i-- > 0;) {
         const struct option_spec *spec = option_at(i);
-        size_t length = axis_length(set, i, ops);
+        size_t length = axis_length(set, i, outer->ops, outer->order_name);
         size_t which = (size_t)(k % length);
         k /= length;
-        if (set->slots[i].count == 0 || !option_applies(spec, ops, NULL)) continue;
-        if (strcmp(spec->name, "trace") == 0) which = trace;
-        if (strcmp(spec->name, "policy") == 0) which = policy;
+        if (set->slots[i].count == 0 || !option_applies(spec, outer->ops, outer->order_name)) continue;
+        if (strcmp(spec->name, "trace") == 0) which = outer->trace;
+        if (strcmp(spec->name, "policy") == 0) which = outer->policy;
+        if (strcmp(spec->name, "evict") == 0) which = outer->order;
         if (cell_copy(cell, set, i, which) != 0) return -1;
     }
-    /* Another cell's eviction order has them. */
-    for (size_t i = 0; i < option_count(); i++)
-        if (option_at(i)->of_order && !optset_applies(cell, option_at(i))) slot_clear(&cell->slots[i]);
     return 0;
 }
 
@@ -527,13 +549,17 @@ struct optset *optset_cell(const struct optset *set, uint64_t k)
     struct optset *cell = optset_create(set->command, false);
     if (!cell) return NULL;
     uint64_t per_trace = cells_of_trace(set);
-    size_t trace = (size_t)(k / per_trace), policy = 0;
+    struct outer outer = {.trace = (size_t)(k / per_trace)};
     struct opt_list policies = outer_values(set, "policy");
     k %= per_trace;
-    const struct kv_policy_ops *ops = kv_registry_find(policies.items[0]);
-    for (uint64_t cells; k >= (cells = cells_of_policy(set, ops)); k -= cells)
-        ops = kv_registry_find(policies.items[++policy]);
-    if (cell_fill(cell, set, trace, policy, k, ops) == 0) return cell;
+    outer.ops = kv_registry_find(policies.items[0]);
+    for (uint64_t cells; k >= (cells = cells_of_policy(set, outer.ops)); k -= cells)
+        outer.ops = kv_registry_find(policies.items[++outer.policy]);
+    struct opt_list orders = orders_of(set, outer.ops);
+    outer.order_name = orders.items[0];
+    for (uint64_t cells; k >= (cells = cells_of_order(set, outer.ops, outer.order_name)); k -= cells)
+        outer.order_name = orders.items[++outer.order];
+    if (cell_fill(cell, set, &outer, k) == 0) return cell;
     optset_destroy(cell);
     return NULL;
 }

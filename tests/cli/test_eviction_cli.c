@@ -271,22 +271,23 @@ static void order_options__of_another_order__one_line(void **fixture)
 /* Each cell has the options of its own order, and those of no other. */
 static void order_options__sweep_over_orders__each_its_own(void **fixture)
 {
-    const char *const orders[] = {"lru", "ttl", "queue-aware"};
+    const char *const orders[] = {"lru", "ttl", "ttl", "queue-aware"};
+    const json_int_t times[] = {0, 7, 8, 0};
     struct cli_result result;
 
     (void)fixture;
     CLI(&result, "sweep", "--trace", "gen:requests=20,prompt=64,output=30", "--pool-tokens", "1600", "--evict", "lru,ttl,queue-aware",
-        "--ttl-ns", "7", "--queue-depth", "3");
+        "--ttl-ns", "7,8", "--queue-depth", "3");
     check_i64_eq(result.status, 0);
     const char *line = result.out;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 4; i++) {
         json_error_t error;
         json_t *row = json_loads(line, JSON_DISABLE_EOF_CHECK, &error);
 
         assert_non_null(row);
         check_str_eq(json_string_value(json_object_get(row, "options.evict")), orders[i]);
-        assert_true((json_object_get(row, "options.ttl-ns") != NULL) == (i == 1));
-        assert_true((json_object_get(row, "options.queue-depth") != NULL) == (i == 2));
+        check_i64_eq(json_integer_value(json_object_get(row, "options.ttl-ns")), times[i]);
+        assert_true((json_object_get(row, "options.queue-depth") != NULL) == (i == 3));
         json_decref(row);
         line = strchr(line, '\n') + 1;
     }
