@@ -171,7 +171,8 @@ static int run_variant(const struct explained_run *run, const struct variant *v,
     out->ran = true;
     out->stats = *engine_stats(engine);
     out->helps = out->watch.request_episodes == 0 && !out->watch.request_unservable;
-    out->clairvoyant = engine_policy(engine)->clairvoyant;
+    /* Foreseeing is the run's own, with every change to it. */
+    out->clairvoyant = engine_policy(engine)->clairvoyant && !engine_policy(engine)->foresees;
     engine_destroy(engine);
     return 0;
 }
