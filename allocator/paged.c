@@ -22,6 +22,28 @@ static uint64_t blocks_for(const struct paged *p, uint64_t tokens)
     return kv_blocks_for_tokens(tokens, p->base.block_tokens);
 }
 
+/* --- options ------------------------------------------------------------------------------- */
+
+static const struct kv_option evict_option = {
+    .name = "evict",
+    .choices = kv_eviction_choices,
+    .default_text = "lru",
+    .help = "which cached block goes first: lru is vLLM's free queue",
+};
+
+const struct kv_option *const paged_cache_options[] = { &evict_option, NULL };
+
+struct paged_config paged_cache_config(uint32_t block_tokens, bool null_block, const struct kv_value *values)
+{
+    return (struct paged_config){
+        .block_tokens = block_tokens,
+        .caches = true,
+        .null_block = null_block,
+        .evict = kv_eviction_choice(values[0].count),
+        .evict_values = values + 1,
+    };
+}
+
 /* --- creation ------------------------------------------------------------------------------ */
 
 static bool make_pool(struct paged *p, const struct kv_geometry *geometry,

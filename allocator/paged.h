@@ -3,7 +3,8 @@
  * sequence holds them too. The rules are those of vLLM v1 (rule sets of kv_policy.h); copy-on-write and
  * fork are those of the PagedAttention paper, section 4.4.
  *
- * Without caching the free blocks are a ring, with caching a linked queue with keys in it. */
+ * Without caching the free blocks are a ring, with caching a queue with keys in it. Under lru that queue doubles as the
+ * eviction order, as in vLLM; other orders stand beside it, and there blocks without a key are always taken first. */
 #ifndef PAGESIM_PAGED_H
 #define PAGESIM_PAGED_H
 
@@ -58,7 +59,9 @@ const kv_block *paged_table(const struct kv_policy *policy, kv_seq seq, uint32_t
 uint64_t paged_free_queue(const struct kv_policy *policy, kv_block *out, uint64_t cap);
 const char *paged_check(const struct kv_policy *policy);
 
-/* With caching only. */
+/* With caching only. The options are those of an eviction order's choice; paged_cache_config reads their values. */
+extern const struct kv_option *const paged_cache_options[];
+struct paged_config paged_cache_config(uint32_t block_tokens, bool null_block, const struct kv_value *values);
 bool paged_pinned(const struct kv_policy *policy, kv_block block);
 bool paged_clock(struct kv_policy *policy, uint64_t now_ns);
 uint64_t paged_next_unpin(const struct kv_policy *policy);
@@ -67,6 +70,17 @@ void paged_lookup(struct kv_policy *policy, const uint64_t *keys, uint64_t token
 void paged_foreseen(struct kv_policy *policy, const uint64_t *keys, uint64_t count);
 void paged_cache_facts(const struct kv_policy *policy, struct kv_cache_facts *facts);
 bool paged_keyed(const struct kv_policy *policy, kv_block block, uint64_t *key);
+
+/* All of a table but its words, flags and create; with caching, its options too: `evict`. */
+#define PAGED_CALLS                                                                                      \
+    .destroy = paged_destroy, .admit = paged_admit, .extend = paged_extend, .fork = paged_fork,          \
+    .trim = paged_trim, .release = paged_release, .facts = paged_facts, .seq_facts = paged_seq_facts,    \
+    .obtainable = paged_obtainable, .units_for = paged_units_for, .largest_piece = paged_largest_piece,  \
+    .table = paged_table, .free_queue = paged_free_queue, .check = paged_check
+#define PAGED_CACHE_CALLS                                                                                      \
+    PAGED_CALLS, .options = paged_cache_options, .lookup = paged_lookup, .cache_facts = paged_cache_facts,     \
+    .foreseen = paged_foreseen, .pinned = paged_pinned, .clock = paged_clock, .next_unpin = paged_next_unpin,  \
+    .expect = paged_expect, .keyed = paged_keyed
 
 static inline uint32_t *paged_refs(const struct paged *p, kv_block block)
 {

@@ -68,7 +68,7 @@ static void print_eviction_flags(const struct kv_eviction_ops *order)
 /* Orders of eviction: of `cache`, and of policies that have --evict. */
 static void print_eviction_orders(void)
 {
-    printf("\n\nEviction orders (--evict NAME in 'pagesim cache' and with --policy prefix)\n");
+    printf("\n\nEviction orders (--evict NAME in 'pagesim cache' and with policies that cache)\n");
     for (size_t i = 0; i < kv_eviction_count(); i++) {
         const struct kv_eviction_ops *order = kv_eviction_at(i);
         printf("\n%s\n", order->name);

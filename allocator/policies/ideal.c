@@ -8,8 +8,7 @@ extern const struct kv_policy_ops kv_policy_ideal_ops;
 static struct kv_policy *ideal_create(const struct kv_geometry *geometry, const struct kv_value *values,
                                       const struct kv_observer *observer, char *why, size_t why_bytes)
 {
-    (void)values;
-    struct paged_config config = { .block_tokens = 1, .caches = true };
+    struct paged_config config = paged_cache_config(1, false, values);
     return paged_create(&kv_policy_ideal_ops, geometry, &config, observer, why, why_bytes);
 }
 
@@ -23,21 +22,5 @@ const struct kv_policy_ops kv_policy_ideal_ops = {
                    "the last common token. It bounds the memory states of every other policy, not their latency, since "
                    "it preempts like paging; and it knows no cost of small blocks.",
     .create = ideal_create,
-    .destroy = paged_destroy,
-    .lookup = paged_lookup,
-    .admit = paged_admit,
-    .extend = paged_extend,
-    .fork = paged_fork,
-    .trim = paged_trim,
-    .release = paged_release,
-    .facts = paged_facts,
-    .seq_facts = paged_seq_facts,
-    .obtainable = paged_obtainable,
-    .units_for = paged_units_for,
-    .largest_piece = paged_largest_piece,
-    .table = paged_table,
-    .free_queue = paged_free_queue,
-    .cache_facts = paged_cache_facts,
-    .check = paged_check,
-    .keyed = paged_keyed,
+    PAGED_CACHE_CALLS,
 };
