@@ -109,20 +109,37 @@ static void count_evicted(struct block_queue *queue, uint32_t blocks, uint32_t d
     queue->generation += blocks;
 }
 
-/* Blocks without a key are in the queue, those with one in the order. */
+/* Blocks that their order let go lose their keys. */
+static void drop_keys(struct block_queue *queue, const kv_block *blocks, uint32_t count)
+{
+    uint32_t distinct = 0;
+    for (uint32_t i = 0; i < count; i++)
+        block_index_prefetch_bucket(&queue->index, queue->nodes[blocks[i]].key);
+    for (uint32_t i = 0; i < count; i++) {
+        distinct += block_index_remove(&queue->index, blocks[i]);
+        if (queue->observer.evicted != NULL)
+            queue->observer.evicted(queue->observer.context, blocks[i], queue->nodes[blocks[i]].key);
+    }
+    count_evicted(queue, count, distinct);
+}
+
+/* Blocks without a key are in the queue and go first, those with one in the order. */
 static void take_in_order(struct block_queue *queue, kv_block *out, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        kv_block block = pop_head(queue);
-        if (block == 0) {
-            block = queue->order->ops->evict(queue->order) + 1;
-            count_evicted(queue, 1, block_index_remove(&queue->index, block));
-            if (queue->observer.evicted != NULL)
-                queue->observer.evicted(queue->observer.context, block, queue->nodes[block].key);
+    struct kv_eviction *order = queue->order;
+    uint32_t taken = 0;
+    for (kv_block block; taken < count && (block = pop_head(queue)) != 0; taken++)
+        out[taken] = block;
+    for (uint32_t batch; taken < count; taken += batch) {
+        batch = count - taken < BLOCKS_AHEAD ? count - taken : BLOCKS_AHEAD;
+        for (uint32_t i = taken; i < taken + batch; i++) {
+            out[i] = order->ops->evict(order) + 1;
+            __builtin_prefetch(&queue->nodes[out[i]], 1);
         }
-        queue->nodes[block].refs = 1;
-        out[i] = block;
+        drop_keys(queue, out + taken, batch);
     }
+    for (uint32_t i = 0; i < count; i++)
+        queue->nodes[out[i]].refs = 1;
 }
 
 void block_queue_take(struct block_queue *queue, kv_block *out, uint32_t count)
@@ -296,10 +313,21 @@ static bool wants_key(const struct block_index *index, kv_block block)
     return (index->blocks[block].flags & BLOCK_KEYED) == 0;
 }
 
+static void prefetch_key(const struct block_queue *queue, uint64_t key)
+{
+    block_index_prefetch_bucket(&queue->index, key);
+    if (queue->order->ops->soon != NULL)
+        queue->order->ops->soon(queue->order, key);
+}
+
 static void set_keys_in_order(struct block_queue *queue, const kv_block *blocks, const uint64_t *keys,
                               uint32_t count, uint32_t first)
 {
+    for (uint32_t i = 1; i < count && i < BUCKETS_AHEAD; i++)
+        prefetch_key(queue, keys[i]);
     for (uint32_t i = 0; i < count; i++) {
+        if (count - i > BUCKETS_AHEAD)
+            prefetch_key(queue, keys[i + BUCKETS_AHEAD]);
         if (!wants_key(&queue->index, blocks[i]))
             continue;
         count_keyed(queue, 1, block_index_add(&queue->index, blocks[i], keys[i]));

@@ -9,7 +9,7 @@ void counted_destroy(struct kv_eviction *order)
 
     if (counted == NULL)
         return;
-    object_heap_release(&counted->heap);
+    rank_lists_release(&counted->ranks);
     free(counted->uses);
     free(counted->depths);
     free(counted);
@@ -26,7 +26,7 @@ struct kv_eviction *counted_create(const struct kv_eviction_ops *ops, uint32_t o
     counted->rank = rank;
     counted->uses = calloc(objects, sizeof *counted->uses);
     counted->depths = calloc(objects, sizeof *counted->depths);
-    if (counted->uses != NULL && counted->depths != NULL && object_heap_init(&counted->heap, objects))
+    if (counted->uses != NULL && counted->depths != NULL && rank_lists_init(&counted->ranks, objects))
         return &counted->base;
     counted_destroy(&counted->base);
     return NULL;
@@ -44,7 +44,7 @@ void counted_give(struct kv_eviction *order, uint32_t object)
 {
     struct counted_order *counted = (struct counted_order *)order;
 
-    object_heap_push(&counted->heap, object, counted->rank(counted, object), ++counted->clock);
+    rank_lists_push(&counted->ranks, object, counted->rank(counted, object));
     order->count++;
 }
 
@@ -54,7 +54,7 @@ void counted_take(struct kv_eviction *order, uint32_t object)
 
     if (counted->uses[object] < UINT32_MAX)
         counted->uses[object]++;
-    object_heap_remove(&counted->heap, object);
+    rank_lists_remove(&counted->ranks, object);
     order->count--;
 }
 
@@ -66,16 +66,16 @@ void counted_touch(struct kv_eviction *order, uint32_t object)
 
 uint32_t counted_next_victim(const struct kv_eviction *order)
 {
-    return object_heap_top(&((const struct counted_order *)order)->heap);
+    return rank_lists_first(&((const struct counted_order *)order)->ranks);
 }
 
 uint32_t counted_evict(struct kv_eviction *order)
 {
     struct counted_order *counted = (struct counted_order *)order;
-    uint32_t victim = object_heap_top(&counted->heap);
+    uint32_t victim = rank_lists_first(&counted->ranks);
 
-    counted->evicted = object_heap_top_major(&counted->heap);
-    object_heap_remove(&counted->heap, victim);
+    counted->evicted = rank_lists_least(&counted->ranks);
+    rank_lists_remove(&counted->ranks, victim);
     order->count--;
     return victim;
 }
@@ -84,7 +84,7 @@ const char *counted_check(const struct kv_eviction *order)
 {
     const struct counted_order *counted = (const struct counted_order *)order;
 
-    if (!object_heap_sound(&counted->heap))
-        return "the heap of ranks contradicts itself";
-    return counted->heap.count == order->count ? NULL : "the count is not that of the heap";
+    if (!rank_lists_sound(&counted->ranks))
+        return "the lists of ranks contradict themselves";
+    return counted->ranks.count == order->count ? NULL : "the count is not that of the lists";
 }

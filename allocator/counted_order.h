@@ -1,16 +1,15 @@
 /* What the eviction orders share that rank objects by how often they were used: lfu, gdsf, length-aware. Uses are
  * the filling and every hit since; an evicted object's are forgotten. Ranks are taken when an object is given
- * back. A heap, O(log n) a call: four to six times the time of lru a block where nothing else is done. */
+ * back; among equals the one given first goes first. */
 #ifndef PAGESIM_COUNTED_ORDER_H
 #define PAGESIM_COUNTED_ORDER_H
 
 #include "allocator/eviction.h"
-#include "allocator/object_heap.h"
+#include "allocator/rank_lists.h"
 
 struct counted_order {
     struct kv_eviction base;
-    struct object_heap heap;
-    uint64_t clock;   /* gives so far: among equals the one given first goes first */
+    struct rank_lists ranks;
     uint64_t evicted; /* rank of the last victim */
     uint32_t *uses;
     uint32_t *depths; /* position in the prompt */

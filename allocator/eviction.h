@@ -119,6 +119,9 @@ struct kv_eviction_ops {
      * use or inside, carries. After insert: no. */
     void (*expect)(struct kv_eviction *order, uint32_t object, bool expected);
 
+    /* Optional. This key will be missed or inserted in a moment: the order may start to load what it will look at. Changes
+     * nothing. */
+    void (*soon)(const struct kv_eviction *order, uint64_t key);
     /* Optional. Walks the order; NULL when it is sound, else what is wrong. O(objects). */
     const char *(*check)(const struct kv_eviction *order);
 };

@@ -4,23 +4,22 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-struct ghost {
-    uint64_t key;
-    uint32_t prev, next; /* ring by age */
-    uint32_t chain;      /* next of the same bucket, or 0; of the unused ones likewise */
-};
+/* Keys may be hashes or small numbers, and the index takes both ends of a key as they are. One to one. */
+static uint64_t spread(uint64_t key)
+{
+    key *= UINT64_C(0x9E3779B97F4A7C15);
+    return key ^ key >> 32;
+}
 
 bool ghost_list_init(struct ghost_list *list, uint32_t capacity)
 {
-    unsigned bits = 1;
-
     assert(capacity < UINT32_C(1) << 31);
-    while (bits < 31 && UINT32_C(1) << bits < capacity)
-        bits++;
-    *list = (struct ghost_list){.capacity = capacity, .shift = 64 - bits};
+    *list = (struct ghost_list){.capacity = capacity};
+    if (capacity == 0)
+        return true;
     list->ghosts = calloc((size_t)capacity + 1, sizeof *list->ghosts);
-    list->buckets = calloc((size_t)1 << bits, sizeof *list->buckets);
-    if (list->ghosts != NULL && list->buckets != NULL)
+    if (list->ghosts != NULL && object_lists_init(&list->age, capacity, 1) &&
+        block_index_init(&list->index, list->ghosts, capacity))
         return true;
     ghost_list_release(list);
     return false;
@@ -28,24 +27,24 @@ bool ghost_list_init(struct ghost_list *list, uint32_t capacity)
 
 void ghost_list_release(struct ghost_list *list)
 {
+    if (list->index.buckets != NULL)
+        block_index_release(&list->index);
+    object_lists_release(&list->age);
     free(list->ghosts);
-    free(list->buckets);
     *list = (struct ghost_list){0};
-}
-
-/* Keys may be hashes or small numbers: multiplying by 2^64 / golden ratio spreads both. */
-static uint32_t *bucket_of(const struct ghost_list *list, uint64_t key)
-{
-    return &list->buckets[key * UINT64_C(0x9E3779B97F4A7C15) >> list->shift];
 }
 
 uint32_t ghost_list_find(const struct ghost_list *list, uint64_t key)
 {
-    uint32_t at = *bucket_of(list, key);
+    kv_block ghost = list->count > 0 ? block_index_find(&list->index, spread(key)) : KV_BLOCK_NONE;
 
-    while (at != 0 && list->ghosts[at].key != key)
-        at = list->ghosts[at].chain;
-    return at;
+    return ghost != KV_BLOCK_NONE ? ghost : 0;
+}
+
+void ghost_list_prefetch(const struct ghost_list *list, uint64_t key)
+{
+    if (list->capacity > 0)
+        block_index_prefetch_bucket(&list->index, spread(key));
 }
 
 bool ghost_list_has(const struct ghost_list *list, uint64_t key)
@@ -53,53 +52,50 @@ bool ghost_list_has(const struct ghost_list *list, uint64_t key)
     return ghost_list_find(list, key) != 0;
 }
 
-static void forget(struct ghost_list *list, uint32_t at)
+static void forget(struct ghost_list *list, uint32_t ghost)
 {
-    struct ghost *ghost = &list->ghosts[at];
-    uint32_t *link = bucket_of(list, ghost->key);
-
-    while (*link != at)
-        link = &list->ghosts[*link].chain;
-    *link = ghost->chain;
-    list->ghosts[ghost->prev].next = ghost->next;
-    list->ghosts[ghost->next].prev = ghost->prev;
-    ghost->chain = list->unused;
-    list->unused = at;
+    block_index_remove(&list->index, ghost);
+    object_lists_remove(&list->age, ghost - 1);
+    list->ghosts[ghost].place = list->unused;
+    list->unused = ghost;
     list->count--;
 }
 
 bool ghost_list_remove(struct ghost_list *list, uint64_t key)
 {
-    uint32_t at = ghost_list_find(list, key);
+    uint32_t ghost = ghost_list_find(list, key);
 
-    if (at != 0)
-        forget(list, at);
-    return at != 0;
+    if (ghost != 0)
+        forget(list, ghost);
+    return ghost != 0;
 }
 
 void ghost_list_drop_oldest(struct ghost_list *list)
 {
+    uint32_t oldest;
+
     assert(list->count > 0);
-    forget(list, list->ghosts[0].next);
+    forget(list, object_lists_oldest(&list->age, 0) + 1);
+    oldest = object_lists_oldest(&list->age, 0);
+    if (oldest != KV_OBJECT_NONE) /* most likely the next to be dropped */
+        block_index_prefetch_bucket(&list->index, list->ghosts[oldest + 1].key);
 }
 
 uint32_t ghost_list_add(struct ghost_list *list, uint64_t key)
 {
-    uint32_t at, *bucket = bucket_of(list, key);
+    uint32_t ghost;
 
     if (list->capacity == 0)
         return 0;
     if (!ghost_list_remove(list, key) && list->count == list->capacity)
         ghost_list_drop_oldest(list);
-    at = list->unused;
-    if (at != 0)
-        list->unused = list->ghosts[at].chain;
+    ghost = list->unused;
+    if (ghost != 0)
+        list->unused = list->ghosts[ghost].place;
     else
-        at = ++list->used;
-    list->ghosts[at] = (struct ghost){.key = key, .prev = list->ghosts[0].prev, .chain = *bucket};
-    *bucket = at;
-    list->ghosts[list->ghosts[0].prev].next = at;
-    list->ghosts[0].prev = at;
+        ghost = ++list->used;
+    block_index_add(&list->index, ghost, spread(key));
+    object_lists_push(&list->age, 0, ghost - 1);
     list->count++;
-    return at;
+    return ghost;
 }

@@ -19,13 +19,29 @@ struct object_lists {
     uint32_t objects, lists;
 };
 
-static inline bool object_lists_init(struct object_lists *lists, uint32_t objects, uint32_t count)
+/* Room for lists that are opened, empty, before they are used. False when memory is out. */
+static inline bool object_lists_reserve(struct object_lists *lists, uint32_t objects, uint32_t count)
 {
     *lists = (struct object_lists){.objects = objects, .lists = count};
     lists->nodes = calloc((size_t)objects + count, sizeof *lists->nodes);
-    for (uint32_t l = objects; lists->nodes != NULL && l < objects + count; l++)
-        lists->nodes[l] = (struct object_node){l, l};
     return lists->nodes != NULL;
+}
+
+static inline void object_lists_open(struct object_lists *lists, uint32_t list)
+{
+    uint32_t head = lists->objects + list;
+
+    lists->nodes[head] = (struct object_node){head, head};
+}
+
+/* All of them open. */
+static inline bool object_lists_init(struct object_lists *lists, uint32_t objects, uint32_t count)
+{
+    bool made = object_lists_reserve(lists, objects, count);
+
+    for (uint32_t l = 0; made && l < count; l++)
+        object_lists_open(lists, l);
+    return made;
 }
 
 static inline void object_lists_release(struct object_lists *lists)
@@ -73,6 +89,16 @@ static inline uint32_t object_lists_newer(const struct object_lists *lists, uint
     uint32_t next = lists->nodes[object].next;
 
     return next < lists->objects ? next : KV_OBJECT_NONE;
+}
+
+/* The one that stands `by` places behind the oldest, or KV_OBJECT_NONE. */
+static inline uint32_t object_lists_ahead(const struct object_lists *lists, uint32_t list, unsigned by)
+{
+    uint32_t at = object_lists_oldest(lists, list);
+
+    while (by-- > 0 && at != KV_OBJECT_NONE)
+        at = object_lists_newer(lists, at);
+    return at;
 }
 
 /* Whether all links of the list agree; *count: its objects. Ends for any contents. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { REMOVED_AHEAD = 12 };
+
 static uint32_t words_for(uint32_t bits)
 {
     return (uint32_t)(((uint64_t)bits + 63) / 64);
@@ -127,9 +129,11 @@ void seat_queue_push(struct seat_queue *queue, uint32_t object)
 
 void seat_queue_remove(struct seat_queue *queue, uint32_t object)
 {
-    uint32_t seat = queue->seat_of[object] - 1;
+    uint32_t seat = queue->seat_of[object] - 1, ahead = seat_queue_ahead(queue, seat, REMOVED_AHEAD);
 
     assert(object < queue->objects && queue->seat_of[object] != 0);
+    if (ahead != SEAT_NONE) /* most are removed in order */
+        __builtin_prefetch(&queue->seat_of[ahead], 1);
     if (is_shown(queue, seat))
         clear_shown(queue, seat);
     queue->members[seat] = 0;

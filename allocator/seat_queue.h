@@ -44,4 +44,10 @@ static inline uint32_t seat_queue_object(const struct seat_queue *queue, uint32_
     return queue->members[seat] - 1;
 }
 
+/* Who sits `by` seats farther, shown or not, or SEAT_NONE. */
+static inline uint32_t seat_queue_ahead(const struct seat_queue *queue, uint32_t seat, uint32_t by)
+{
+    return (uint64_t)seat + by < queue->next_seat ? queue->members[seat + by] - 1 : SEAT_NONE;
+}
+
 #endif

@@ -13,6 +13,8 @@
 
 extern const struct kv_eviction_ops kv_eviction_2q_ops;
 
+enum { AHEAD = 6 }; /* seats whose keys' ghosts are asked for from memory before they are added */
+
 struct two_queue {
     struct kv_eviction base;
     struct seat_queue in;
@@ -20,8 +22,10 @@ struct two_queue {
     struct ghost_list out;
     struct ghost_list recalled; /* A1out knew them at the miss; they were not inserted yet */
     uint32_t in_target;
-    uint64_t *keys;
-    bool *often; /* of Am, in use or not */
+    struct two_object { /* together: each is another cache line */
+        uint64_t key;
+        bool often; /* of Am, in use or not */
+    } *objects;
 };
 
 static void two_queue_destroy(struct kv_eviction *order)
@@ -34,8 +38,7 @@ static void two_queue_destroy(struct kv_eviction *order)
     object_lists_release(&q->am);
     ghost_list_release(&q->out);
     ghost_list_release(&q->recalled);
-    free(q->keys);
-    free(q->often);
+    free(q->objects);
     free(q);
 }
 
@@ -50,16 +53,20 @@ static struct kv_eviction *two_queue_create(uint32_t objects, const struct kv_va
         return NULL;
     q->base.ops = &kv_eviction_2q_ops;
     q->in_target = objects >= 4 ? objects / 4 : 1;
-    q->keys = calloc(objects, sizeof *q->keys);
-    q->often = calloc(objects, sizeof *q->often);
+    q->objects = calloc(objects, sizeof *q->objects);
     made = seat_queue_init(&q->in, objects);
     made = object_lists_init(&q->am, objects, 1) && made;
     made = ghost_list_init(&q->out, out_keys) && made;
     made = ghost_list_init(&q->recalled, out_keys) && made;
-    if (made && q->keys != NULL && q->often != NULL)
+    if (made && q->objects != NULL)
         return &q->base;
     two_queue_destroy(&q->base);
     return NULL;
+}
+
+static void two_queue_soon(const struct kv_eviction *order, uint64_t key)
+{
+    ghost_list_prefetch(&((const struct two_queue *)order)->out, key);
 }
 
 static void two_queue_miss(struct kv_eviction *order, uint64_t key)
@@ -74,8 +81,8 @@ static void two_queue_insert(struct kv_eviction *order, uint32_t object, const s
 {
     struct two_queue *q = (struct two_queue *)order;
 
-    q->keys[object] = content->key;
-    q->often[object] = ghost_list_remove(&q->recalled, content->key) ||
+    q->objects[object].key = content->key;
+    q->objects[object].often = ghost_list_remove(&q->recalled, content->key) ||
                        ghost_list_remove(&q->out, content->key);
 }
 
@@ -84,7 +91,7 @@ static void two_queue_give(struct kv_eviction *order, uint32_t object)
     struct two_queue *q = (struct two_queue *)order;
 
     order->count++;
-    if (q->often[object])
+    if (q->objects[object].often)
         object_lists_push(&q->am, 0, object);
     else if (seat_queue_has(&q->in, object))
         seat_queue_show(&q->in, object);
@@ -97,7 +104,7 @@ static void two_queue_take(struct kv_eviction *order, uint32_t object)
     struct two_queue *q = (struct two_queue *)order;
 
     order->count--;
-    if (q->often[object])
+    if (q->objects[object].often)
         object_lists_remove(&q->am, object);
     else
         seat_queue_hide(&q->in, object);
@@ -107,7 +114,7 @@ static void two_queue_touch(struct kv_eviction *order, uint32_t object)
 {
     struct two_queue *q = (struct two_queue *)order;
 
-    if (!q->often[object])
+    if (!q->objects[object].often)
         return;
     object_lists_remove(&q->am, object);
     object_lists_push(&q->am, 0, object);
@@ -130,11 +137,18 @@ static uint32_t two_queue_evict(struct kv_eviction *order)
     uint32_t victim = two_queue_next_victim(order);
 
     order->count--;
-    if (q->often[victim]) {
+    if (q->objects[victim].often) {
         object_lists_remove(&q->am, victim);
     } else {
+        uint32_t seat = q->in.seat_of[victim] - 1, ahead = seat_queue_ahead(&q->in, seat, 2 * AHEAD);
+
+        if (ahead != KV_OBJECT_NONE)
+            __builtin_prefetch(&q->objects[ahead]);
+        ahead = seat_queue_ahead(&q->in, seat, AHEAD);
+        if (ahead != KV_OBJECT_NONE)
+            ghost_list_prefetch(&q->out, q->objects[ahead].key);
         seat_queue_remove(&q->in, victim);
-        ghost_list_add(&q->out, q->keys[victim]);
+        ghost_list_add(&q->out, q->objects[victim].key);
     }
     return victim;
 }
@@ -166,5 +180,6 @@ const struct kv_eviction_ops kv_eviction_2q_ops = {
     .touch = two_queue_touch,
     .evict = two_queue_evict,
     .next_victim = two_queue_next_victim,
+    .soon = two_queue_soon,
     .check = two_queue_check,
 };

@@ -12,6 +12,7 @@
 
 extern const struct kv_eviction_ops kv_eviction_arc_ops;
 
+enum { AHEAD = 4 }; /* objects whose keys' ghosts are asked for from memory before they are added */
 enum { T1, T2, LISTS };
 enum where { NOWHERE, IN_B1, IN_B2 };
 
@@ -23,8 +24,10 @@ struct arc {
     uint32_t objects;
     double target; /* p */
     enum where missed;
-    uint64_t *keys;
-    uint8_t *list_of;
+    struct arc_object { /* together: each is another cache line */
+        uint64_t key;
+        uint8_t list;
+    } *state;
 };
 
 static void arc_destroy(struct kv_eviction *order)
@@ -36,8 +39,7 @@ static void arc_destroy(struct kv_eviction *order)
     object_lists_release(&arc->lists);
     ghost_list_release(&arc->ghosts[T1]);
     ghost_list_release(&arc->ghosts[T2]);
-    free(arc->keys);
-    free(arc->list_of);
+    free(arc->state);
     free(arc);
 }
 
@@ -51,13 +53,12 @@ static struct kv_eviction *arc_create(uint32_t objects, const struct kv_value *v
         return NULL;
     arc->base.ops = &kv_eviction_arc_ops;
     arc->objects = objects;
-    arc->keys = calloc(objects, sizeof *arc->keys);
-    arc->list_of = calloc(objects, sizeof *arc->list_of);
+    arc->state = calloc(objects, sizeof *arc->state);
     made = object_lists_init(&arc->lists, objects, LISTS);
     /* One more than c: REPLACE adds a key before the missed one leaves. */
     made = ghost_list_init(&arc->ghosts[T1], objects + 1) && made;
     made = ghost_list_init(&arc->ghosts[T2], objects + 1) && made;
-    if (made && arc->keys != NULL && arc->list_of != NULL)
+    if (made && arc->state != NULL)
         return &arc->base;
     arc_destroy(&arc->base);
     return NULL;
@@ -67,6 +68,12 @@ static struct kv_eviction *arc_create(uint32_t objects, const struct kv_value *v
 static double step(const struct ghost_list *own, const struct ghost_list *other)
 {
     return other->count > own->count ? (double)other->count / (double)own->count : 1;
+}
+
+static void arc_soon(const struct kv_eviction *order, uint64_t key)
+{
+    ghost_list_prefetch(&((const struct arc *)order)->ghosts[T1], key);
+    ghost_list_prefetch(&((const struct arc *)order)->ghosts[T2], key);
 }
 
 static void arc_miss(struct kv_eviction *order, uint64_t key)
@@ -93,9 +100,9 @@ static void arc_insert(struct kv_eviction *order, uint32_t object, const struct 
     bool known = ghost_list_remove(&arc->ghosts[T1], content->key) ||
                  ghost_list_remove(&arc->ghosts[T2], content->key);
 
-    arc->keys[object] = content->key;
-    arc->list_of[object] = known ? T2 : T1;
-    arc->sizes[arc->list_of[object]]++;
+    arc->state[object].key = content->key;
+    arc->state[object].list = known ? T2 : T1;
+    arc->sizes[arc->state[object].list]++;
     arc->missed = NOWHERE;
 }
 
@@ -104,7 +111,7 @@ static void arc_give(struct kv_eviction *order, uint32_t object)
     struct arc *arc = (struct arc *)order;
 
     order->count++;
-    object_lists_push(&arc->lists, arc->list_of[object], object);
+    object_lists_push(&arc->lists, arc->state[object].list, object);
 }
 
 static void arc_take(struct kv_eviction *order, uint32_t object)
@@ -113,8 +120,8 @@ static void arc_take(struct kv_eviction *order, uint32_t object)
 
     order->count--;
     object_lists_remove(&arc->lists, object);
-    arc->sizes[arc->list_of[object]]--;
-    arc->list_of[object] = T2;
+    arc->sizes[arc->state[object].list]--;
+    arc->state[object].list = T2;
     arc->sizes[T2]++;
 }
 
@@ -127,13 +134,15 @@ static void arc_touch(struct kv_eviction *order, uint32_t object)
 /* Evicts the oldest of a list, remembered by its ghost or not. */
 static uint32_t evict_from(struct arc *arc, unsigned list, bool remembered)
 {
-    uint32_t victim = object_lists_oldest(&arc->lists, list);
+    uint32_t victim = object_lists_oldest(&arc->lists, list), ahead = object_lists_ahead(&arc->lists, list, AHEAD);
 
+    if (ahead != KV_OBJECT_NONE)
+        ghost_list_prefetch(&arc->ghosts[list], arc->state[ahead].key);
     object_lists_remove(&arc->lists, victim);
     arc->sizes[list]--;
     arc->base.count--;
     if (remembered)
-        ghost_list_add(&arc->ghosts[list], arc->keys[victim]);
+        ghost_list_add(&arc->ghosts[list], arc->state[victim].key);
     return victim;
 }
 
@@ -197,5 +206,6 @@ const struct kv_eviction_ops kv_eviction_arc_ops = {
     .take = arc_take,
     .touch = arc_touch,
     .evict = arc_evict,
+    .soon = arc_soon,
     .check = arc_check,
 };

@@ -23,7 +23,7 @@ const struct kv_eviction_ops kv_eviction_gdsf_ops = {
     .summary = "uses plus the rank of the last victim: frequency that ages",
     .source = "GDSF, Cherkasova 1998, with equal cost and size",
     .description = "A block's rank is its uses plus the rank of the last victim at its last use, so old popularity fades "
-                   "as victims' ranks rise. Cost and size are 1 for all. Ties: least recently used. O(log n).",
+                   "as victims' ranks rise. Cost and size are 1 for all. Ties: least recently used. O(log ranks).",
     .create = gdsf_create,
     COUNTED_ORDER_CALLS,
 };

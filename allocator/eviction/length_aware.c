@@ -23,7 +23,7 @@ const struct kv_eviction_ops kv_eviction_length_aware_ops = {
     .summary = "fewest uses first, then latest in its prompt",
     .source = "after Mooncake, arXiv 2407.00079, LengthAwareCache, described there in one clause",
     .description = "Fewest uses go first; among equals the one latest in its prompt, since beginnings are shared by more "
-                   "requests than ends; then least recently used. O(log n).",
+                   "requests than ends; then least recently used. O(log depths).",
     .create = length_aware_create,
     COUNTED_ORDER_CALLS,
 };

@@ -21,7 +21,7 @@ const struct kv_eviction_ops kv_eviction_lfu_ops = {
     .summary = "fewest uses first, then least recently used",
     .source = "textbook, in-cache counts; as libCacheSim's lfu on streams",
     .description = "Fewest uses while cached go first, then least recently used. Counts are lost with the block. O(log "
-                   "n).",
+                   "counts).",
     .create = lfu_create,
     COUNTED_ORDER_CALLS,
 };

@@ -7,16 +7,15 @@
 #include <stdlib.h>
 
 #include "allocator/eviction.h"
-#include "allocator/object_heap.h"
+#include "allocator/rank_lists.h"
 
 extern const struct kv_eviction_ops kv_eviction_priority_ops;
 
 struct urgency {
     struct kv_eviction base;
-    struct object_heap heap;
+    struct rank_lists ranks;
     int64_t now;      /* priority of the request under way */
     int64_t *highest; /* [objects] the most urgent, that is the smallest, so far */
-    uint64_t clock;   /* gives so far */
 };
 
 static void priority_destroy(struct kv_eviction *order)
@@ -25,7 +24,7 @@ static void priority_destroy(struct kv_eviction *order)
 
     if (urgency == NULL)
         return;
-    object_heap_release(&urgency->heap);
+    rank_lists_release(&urgency->ranks);
     free(urgency->highest);
     free(urgency);
 }
@@ -39,7 +38,7 @@ static struct kv_eviction *priority_create(uint32_t objects, const struct kv_val
         return NULL;
     urgency->base.ops = &kv_eviction_priority_ops;
     urgency->highest = calloc(objects, sizeof *urgency->highest);
-    if (urgency->highest != NULL && object_heap_init(&urgency->heap, objects))
+    if (urgency->highest != NULL && rank_lists_init(&urgency->ranks, objects))
         return &urgency->base;
     priority_destroy(&urgency->base);
     return NULL;
@@ -64,19 +63,19 @@ static void priority_share(struct kv_eviction *order, uint32_t object)
         urgency->highest[object] = urgency->now;
 }
 
-/* The heap's least is the largest number: turned round, after the sign bit made it one without sign. */
+/* The least rank is the largest number: turned round, after the sign bit made it one without sign. */
 static void priority_give(struct kv_eviction *order, uint32_t object)
 {
     struct urgency *urgency = (struct urgency *)order;
     uint64_t unsigned_priority = (uint64_t)urgency->highest[object] ^ (uint64_t)1 << 63;
 
-    object_heap_push(&urgency->heap, object, UINT64_MAX - unsigned_priority, ++urgency->clock);
+    rank_lists_push(&urgency->ranks, object, UINT64_MAX - unsigned_priority);
     order->count++;
 }
 
 static void priority_take(struct kv_eviction *order, uint32_t object)
 {
-    object_heap_remove(&((struct urgency *)order)->heap, object);
+    rank_lists_remove(&((struct urgency *)order)->ranks, object);
     order->count--;
     priority_share(order, object);
 }
@@ -89,14 +88,14 @@ static void priority_touch(struct kv_eviction *order, uint32_t object)
 
 static uint32_t priority_next_victim(const struct kv_eviction *order)
 {
-    return object_heap_top(&((const struct urgency *)order)->heap);
+    return rank_lists_first(&((const struct urgency *)order)->ranks);
 }
 
 static uint32_t priority_evict(struct kv_eviction *order)
 {
     uint32_t victim = priority_next_victim(order);
 
-    object_heap_remove(&((struct urgency *)order)->heap, victim);
+    rank_lists_remove(&((struct urgency *)order)->ranks, victim);
     order->count--;
     return victim;
 }
@@ -105,9 +104,9 @@ static const char *priority_check(const struct kv_eviction *order)
 {
     const struct urgency *urgency = (const struct urgency *)order;
 
-    if (!object_heap_sound(&urgency->heap))
-        return "priority: the heap contradicts itself";
-    return urgency->heap.count == order->count ? NULL : "priority: the count is not that of the heap";
+    if (!rank_lists_sound(&urgency->ranks))
+        return "priority: the lists contradict themselves";
+    return urgency->ranks.count == order->count ? NULL : "priority: the count is not that of the lists";
 }
 
 const struct kv_eviction_ops kv_eviction_priority_ops = {
@@ -117,7 +116,7 @@ const struct kv_eviction_ops kv_eviction_priority_ops = {
     .source = "SGLang radix cache, eviction policy priority",
     .description = "A block has the most urgent priority (the smallest number) of all requests that used it since it was "
                    "filled; the largest number goes first, among equals the least recently used. Priorities are the "
-                   "trace's column, whatever the scheduler does with them; without it this is lru. O(log n).",
+                   "trace's column, whatever the scheduler does with them; without it this is lru. O(log priorities).",
     .create = priority_create,
     .destroy = priority_destroy,
     .begin = priority_begin,

@@ -127,7 +127,7 @@ static const char *queue_check(const struct kv_eviction *order)
 }
 
 const struct kv_eviction_ops kv_eviction_queue_aware_ops = {
-    .flags = KV_EVICTION_STRUCTURE,
+    .flags = KV_EVICTION_STRUCTURE | KV_EVICTION_LATE_KEYS,
     .name = "queue-aware",
     .summary = "what waiting requests will look for last, else least recently used",
     .source = "vLLM RFC 48485, waiting-queue-informed LRU, 2026-07",

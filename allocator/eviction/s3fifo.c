@@ -14,15 +14,20 @@
 extern const struct kv_eviction_ops kv_eviction_s3fifo_ops;
 
 enum { HITS_MAX = 3, HITS_TO_MOVE = 2 };
+enum { NO_QUEUE, SMALL, MAIN };
+enum { AHEAD = 6 }; /* seats whose keys' ghosts are asked for from memory before they are added */
 
 struct s3fifo {
     struct kv_eviction base;
     struct seat_queue small, main;
     struct ghost_list ghost;
     uint32_t small_target;
-    uint64_t *keys;
-    uint8_t *hits;
-    bool *known; /* the ghost knew it when it was filled: it enters M */
+    struct s3_object { /* together: each is another cache line */
+        uint64_t key;
+        uint8_t hits;
+        bool known; /* the ghost knew it when it was filled: it enters M */
+        uint8_t queue; /* where it stands, in use or not */
+    } *objects;
 };
 
 static void s3fifo_destroy(struct kv_eviction *order)
@@ -34,9 +39,7 @@ static void s3fifo_destroy(struct kv_eviction *order)
     seat_queue_release(&s3->small);
     seat_queue_release(&s3->main);
     ghost_list_release(&s3->ghost);
-    free(s3->keys);
-    free(s3->hits);
-    free(s3->known);
+    free(s3->objects);
     free(s3);
 }
 
@@ -50,13 +53,11 @@ static struct kv_eviction *s3fifo_create(uint32_t objects, const struct kv_value
         return NULL;
     s3->base.ops = &kv_eviction_s3fifo_ops;
     s3->small_target = objects >= 20 ? objects / 10 : 1;
-    s3->keys = calloc(objects, sizeof *s3->keys);
-    s3->hits = calloc(objects, sizeof *s3->hits);
-    s3->known = calloc(objects, sizeof *s3->known);
+    s3->objects = calloc(objects, sizeof *s3->objects);
     made = seat_queue_init(&s3->small, objects);
     made = seat_queue_init(&s3->main, objects) && made;
     made = ghost_list_init(&s3->ghost, objects - s3->small_target) && made;
-    if (made && s3->keys != NULL && s3->hits != NULL && s3->known != NULL)
+    if (made && s3->objects != NULL)
         return &s3->base;
     s3fifo_destroy(&s3->base);
     return NULL;
@@ -64,16 +65,31 @@ static struct kv_eviction *s3fifo_create(uint32_t objects, const struct kv_value
 
 static struct seat_queue *queue_of(struct s3fifo *s3, uint32_t object)
 {
-    return seat_queue_has(&s3->small, object) ? &s3->small : &s3->main;
+    return s3->objects[object].queue == SMALL ? &s3->small : &s3->main;
+}
+
+static void enter(struct s3fifo *s3, uint32_t object, uint8_t queue)
+{
+    s3->objects[object].queue = queue;
+    seat_queue_push(queue_of(s3, object), object);
+}
+
+static void leave(struct s3fifo *s3, uint32_t object)
+{
+    seat_queue_remove(queue_of(s3, object), object);
+    s3->objects[object].queue = NO_QUEUE;
+}
+
+static void s3fifo_soon(const struct kv_eviction *order, uint64_t key)
+{
+    ghost_list_prefetch(&((const struct s3fifo *)order)->ghost, key);
 }
 
 static void s3fifo_insert(struct kv_eviction *order, uint32_t object, const struct kv_content *content)
 {
     struct s3fifo *s3 = (struct s3fifo *)order;
 
-    s3->keys[object] = content->key;
-    s3->hits[object] = 0;
-    s3->known[object] = ghost_list_remove(&s3->ghost, content->key);
+    s3->objects[object] = (struct s3_object){.key = content->key, .known = ghost_list_remove(&s3->ghost, content->key)};
 }
 
 static void s3fifo_give(struct kv_eviction *order, uint32_t object)
@@ -81,18 +97,18 @@ static void s3fifo_give(struct kv_eviction *order, uint32_t object)
     struct s3fifo *s3 = (struct s3fifo *)order;
 
     order->count++;
-    if (seat_queue_has(&s3->small, object) || seat_queue_has(&s3->main, object))
+    if (s3->objects[object].queue != NO_QUEUE)
         seat_queue_show(queue_of(s3, object), object);
     else
-        seat_queue_push(s3->known[object] ? &s3->main : &s3->small, object);
+        enter(s3, object, s3->objects[object].known ? MAIN : SMALL);
 }
 
 static void s3fifo_touch(struct kv_eviction *order, uint32_t object)
 {
     struct s3fifo *s3 = (struct s3fifo *)order;
 
-    if (s3->hits[object] < HITS_MAX)
-        s3->hits[object]++;
+    if (s3->objects[object].hits < HITS_MAX)
+        s3->objects[object].hits++;
 }
 
 static void s3fifo_take(struct kv_eviction *order, uint32_t object)
@@ -112,11 +128,11 @@ static uint32_t evict_main(struct s3fifo *s3)
     while ((seat = seat_queue_next(&s3->main, 0)) != SEAT_NONE) {
         uint32_t object = seat_queue_object(&s3->main, seat);
 
-        seat_queue_remove(&s3->main, object);
-        if (s3->hits[object] == 0)
+        leave(s3, object);
+        if (s3->objects[object].hits == 0)
             return object;
-        s3->hits[object]--;
-        seat_queue_push(&s3->main, object);
+        s3->objects[object].hits--;
+        enter(s3, object, MAIN);
     }
     return KV_OBJECT_NONE;
 }
@@ -124,16 +140,20 @@ static uint32_t evict_main(struct s3fifo *s3)
 /* The oldest of S leaves it: returns it if evicted, else KV_OBJECT_NONE. */
 static uint32_t evict_small(struct s3fifo *s3, uint32_t seat)
 {
-    uint32_t object = seat_queue_object(&s3->small, seat);
+    uint32_t object = seat_queue_object(&s3->small, seat), ahead;
 
-    seat_queue_remove(&s3->small, object);
-    if (s3->hits[object] < HITS_TO_MOVE) {
-        ghost_list_add(&s3->ghost, s3->keys[object]);
+    leave(s3, object);
+    if ((ahead = seat_queue_ahead(&s3->small, seat, 2 * AHEAD)) != KV_OBJECT_NONE)
+        __builtin_prefetch(&s3->objects[ahead]);
+    if ((ahead = seat_queue_ahead(&s3->small, seat, AHEAD)) != KV_OBJECT_NONE)
+        ghost_list_prefetch(&s3->ghost, s3->objects[ahead].key);
+    if (s3->objects[object].hits < HITS_TO_MOVE) {
+        ghost_list_add(&s3->ghost, s3->objects[object].key);
         return object;
     }
     /* If M is now above its share, S is below its own, and the next victim comes from M as the paper has it. */
-    s3->hits[object] = 0;
-    seat_queue_push(&s3->main, object);
+    s3->objects[object].hits = 0;
+    enter(s3, object, MAIN);
     return KV_OBJECT_NONE;
 }
 
@@ -181,5 +201,6 @@ const struct kv_eviction_ops kv_eviction_s3fifo_ops = {
     .take = s3fifo_take,
     .touch = s3fifo_touch,
     .evict = s3fifo_evict,
+    .soon = s3fifo_soon,
     .check = s3fifo_check,
 };

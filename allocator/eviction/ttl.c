@@ -201,7 +201,7 @@ static const char *ttl_check(const struct kv_eviction *order)
 }
 
 const struct kv_eviction_ops kv_eviction_ttl_ops = {
-    .flags = KV_EVICTION_STRUCTURE,
+    .flags = KV_EVICTION_STRUCTURE | KV_EVICTION_LATE_KEYS,
     .name = "ttl",
     .summary = "hard pins that end a time after the last use; else least recently used",
     .source = "SGLang hierarchical cache, pinned prefixes (pull request 18941, 2026-02)",

@@ -36,6 +36,8 @@ static const struct kv_option rank_option = {
 };
 static const struct kv_option *const wa_options[] = {&rank_option, NULL};
 
+enum { AHEAD = 4 }; /* objects whose keys' ghosts are asked for from memory before they are added */
+
 struct category {
     double uses, reuses, reuse_time; /* sums, fading */
 };
@@ -106,6 +108,11 @@ static void count_reuse(struct wa *wa, uint32_t category, uint64_t used)
 {
     wa->categories[category].reuses++;
     wa->categories[category].reuse_time += (double)(wa->clock - used + 1);
+}
+
+static void wa_soon(const struct kv_eviction *order, uint64_t key)
+{
+    ghost_list_prefetch(&((const struct wa *)order)->ghosts, key);
 }
 
 static void wa_miss(struct kv_eviction *order, uint64_t key)
@@ -237,7 +244,10 @@ static uint32_t wa_evict(struct kv_eviction *order)
 {
     struct wa *wa = (struct wa *)order;
     uint32_t victim = wa_next_victim(order);
+    uint32_t ahead = object_lists_ahead(&wa->lists, wa->state[victim].category, AHEAD);
 
+    if (ahead != KV_OBJECT_NONE)
+        ghost_list_prefetch(&wa->ghosts, wa->state[ahead].key);
     wa->life += ((double)(wa->clock - wa->state[victim].used) - wa->life) / 64;
     remove_object(wa, victim);
     wa->ghost_state[ghost_list_add(&wa->ghosts, wa->state[victim].key)] =
@@ -278,5 +288,6 @@ const struct kv_eviction_ops kv_eviction_wa_ops = {
     .touch = wa_touch,
     .evict = wa_evict,
     .next_victim = wa_next_victim,
+    .soon = wa_soon,
     .check = wa_check,
 };
