@@ -17,6 +17,7 @@ enum local_change {
     LOCAL_FIRST_CHUNK,  /* the ask for the first chunk (of a growth: for one token) instead of all at once */
     LOCAL_EXACT_NEED,   /* only what will hold a token */
     LOCAL_COMPACTION,   /* all regions moved together */
+    LOCAL_NO_PINS,      /* all pins end */
     LOCAL_BOUNDARY,     /* bytes moved into the pool from outside it */
     LOCAL_COUNT,
 };

@@ -12,7 +12,7 @@
 const char *const local_change_names[LOCAL_COUNT] = {
     [LOCAL_WATERMARK_0] = "watermark_0",   [LOCAL_FIRST_CHUNK] = "first_chunk",
     [LOCAL_EXACT_NEED] = "exact_need",     [LOCAL_COMPACTION] = "compaction",
-    [LOCAL_BOUNDARY] = "boundary",
+    [LOCAL_NO_PINS] = "no_pins",           [LOCAL_BOUNDARY] = "boundary",
 };
 const char *const verdict_names[] = {
     [VERDICT_OPEN] = "not tried",
@@ -29,7 +29,7 @@ struct attempt {
     enum local_change change;
     struct local_trial *result;
     struct local_trials *all;
-    bool live_used; /* it was granted on the live policy, which has changed */
+    bool live_used; /* the live policy has changed: it granted the ask, or pins ended */
 };
 
 static bool admission(const struct attempt *a)
@@ -296,6 +296,22 @@ static void try_compaction(struct attempt *a)
     kv_destroy(p);
 }
 
+static void try_no_pins(struct attempt *a)
+{
+    struct kv_policy *p = a->e->policy;
+    struct kv_facts facts;
+    kv_get_facts(p, &facts);
+    if (facts.pinned_bytes == 0) {
+        settle(a, VERDICT_NOT_APPLICABLE, "nothing is pinned");
+        return;
+    }
+    p->ops->clock(p, UINT64_MAX - 1); /* later than any pin ends */
+    bool granted = granted_live(a);
+    a->live_used = true; /* either way: the pins are gone */
+    settle(a, verdict_of(granted), "%" PRIu64 " %s pinned, %" PRIu64 " asked", facts.pinned_bytes / p->unit_bytes,
+           units_name(a), a->call->ask_units);
+}
+
 /* --- bytes moved across the boundary ---------------------------------------------------------- */
 
 /* A region has to lie in the bytes that come: they are no neighbours of the holes. */
@@ -354,7 +370,7 @@ static void try_boundary(struct attempt *a)
 static void (*const changes[LOCAL_COUNT])(struct attempt *) = {
     [LOCAL_WATERMARK_0] = try_watermark,   [LOCAL_FIRST_CHUNK] = try_first_chunk,
     [LOCAL_EXACT_NEED] = try_exact_need,   [LOCAL_COMPACTION] = try_compaction,
-    [LOCAL_BOUNDARY] = try_boundary,
+    [LOCAL_NO_PINS] = try_no_pins,         [LOCAL_BOUNDARY] = try_boundary,
 };
 
 bool local_trials_open(const struct local_trials *t)

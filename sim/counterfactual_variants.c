@@ -68,6 +68,8 @@ size_t variants_list(struct variant *variants, const struct options *o, const st
     /* Only a simulated device has an edge. */
     bool lends = c->edge.model == EDGE_BUDGET && !c->edge.elastic && !(flags & (KV_CONTIGUOUS | KV_RESERVES));
     if (lends) add(&list, "device_boundary", "device-boundary", "elastic");
+    const struct kv_eviction_ops *order = kv_eviction_of(o->policy_ops->options, o->policy_values);
+    if (order && order->clock) add(&list, "evict", "evict", "lru"); /* it pins */
     add_choices(&list, o, "placement");
     add_choices(&list, o, "reserve");
     if (!(flags & (KV_CONTIGUOUS | KV_TOKEN_UNITS))) {

@@ -152,6 +152,28 @@ static void boundary__growth__one_block_is_enough(void **state)
     check_u64_eq(t.moved_bytes, 16);
 }
 
+/* Two of four blocks are pinned, two free; three asked. In the other case nothing is
+ * pinned: the first request still holds its blocks when the second comes. */
+static void no_pins__two_of_four_blocks_pinned__grants(void **state)
+{
+    struct engine_case c;
+    (void)state;
+    for (uint64_t arrival = 1000;; arrival = 500) {
+        engine_case_init(&c, "prefix", "evict=ttl ttl-ns=5000", BLOCKS(4));
+        engine_case_add(&c, 0, 33, arrival == 500 ? 3 : 1);
+        engine_case_add(&c, arrival, 40, 1);
+        struct local_trials t = try_all(&c, 1, 0);
+        expect(&t, LOCAL_WATERMARK_0, VERDICT_NOT_APPLICABLE);
+        if (arrival == 500) {
+            expect(&t, LOCAL_NO_PINS, VERDICT_NOT_APPLICABLE);
+            break;
+        }
+        expect(&t, LOCAL_NO_PINS, VERDICT_GRANTED);
+        check_str_eq(t.trials[LOCAL_NO_PINS].why, "2 blocks pinned, 3 asked");
+        check_u64_eq(t.moved_bytes, 16);
+    }
+}
+
 /* Full reservation by the scheduler, whose clients declare the longest output: each asks 99 slots, 7 of 10 blocks. A
  * takes 2, so 8 are free, of which 5 are promised to it. B asks 7 and would fill 62 tokens, 4 blocks. */
 static void scheduler_headroom__promised_blocks_in_the_way__0_grants(void **state)
@@ -311,6 +333,7 @@ int main(void)
         cmocka_unit_test(compaction__free_in_two_holes__grants),
         cmocka_unit_test(boundary__region_one_slot_too_small__refused),
         cmocka_unit_test(boundary__growth__one_block_is_enough),
+        cmocka_unit_test(no_pins__two_of_four_blocks_pinned__grants),
         cmocka_unit_test(scheduler_headroom__promised_blocks_in_the_way__0_grants),
         cmocka_unit_test(all_changes__pool_really_used_up__nothing_helps),
         cmocka_unit_test(refill__every_refusal_of_random_runs__holds_the_same_bytes),
