@@ -289,6 +289,8 @@ bool engine_queue_expects(const struct engine *engine, uint64_t key);
 void engine_move_clock(struct engine *engine, uint64_t now);
 void engine_take_content(struct engine *engine, struct sim_request *request,
                          const struct wl_request *from);
+/* Lengths after the cuts that the model and the client's limit make. */
+void engine_set_lengths(const struct engine *engine, struct sim_request *request, const struct wl_request *from);
 /* Whether the request is turned away as it comes: no tokens or too many, more samples than can ever run. */
 bool engine_never_runs(const struct engine *engine, const struct wl_request *from);
 

@@ -2,18 +2,29 @@
 #include <stdlib.h>
 
 #include "sim/engine_core.h"
+#include "sim/numbers.h"
 
-/* Adds a prompt's keys, made as they are made when the request comes. */
-static int add_prompt(struct engine *e, const struct wl_request *from, struct err *err)
+/* Full blocks of the request that others can have too: those of its prompt, and of the output as far as the trace tells it and
+ * it gets keys. */
+static uint64_t known_blocks(const struct engine *e, const struct sim_request *r)
 {
-    uint32_t block_tokens = e->policy->block_tokens;
-    struct sim_request r = {.index = from->index, .prompt_tokens = from->prompt_tokens};
+    uint64_t known = r->span_tokens;
+    if (e->config.cache_output == CACHE_OUTPUT_UNKEYED) known = r->prompt_tokens;
+    else if (r->final_spans) known = r->final_span_tokens;
+    return min_u64(known, r->kv.final_tokens) / e->policy->block_tokens;
+}
+
+/* Adds a request's keys, made as they are made when it comes. One token of the prompt is always left to compute. */
+static int add_request(struct engine *e, const struct wl_request *from, struct err *err)
+{
+    struct sim_request r = {.index = from->index};
     /* What exists once, and what will never be looked for, is nobody's next use. */
-    if (!from->has_content || engine_never_runs(e, from)) return future_add(&e->future, NULL, 0, false, err);
-    r.kv = (struct kv_request){.prompt_tokens = from->prompt_tokens, .final_tokens = from->prompt_tokens, .samples = 1};
+    if (!from->has_content || engine_never_runs(e, from)) return future_add(&e->future, NULL, 0, 0, err);
+    engine_set_lengths(e, &r, from);
+    r.kv.samples = 1; /* the others' outputs exist once */
     engine_take_content(e, &r, from);
     int status = !e->out_of_memory && engine_prepare_keys(e, &r)
-                     ? future_add(&e->future, r.keys[0], from->prompt_tokens / block_tokens, from->prompt_tokens % block_tokens == 0, err)
+                     ? future_add(&e->future, r.keys[0], (r.prompt_tokens - 1) / e->policy->block_tokens, known_blocks(e, &r), err)
                      : err_set(err, ERR_FAILED, "out of memory");
     request_release(&r);
     return status;
@@ -31,7 +42,7 @@ int engine_read_future(struct engine *e, struct wl_source *source)
                        wl_name(source));
     }
     bool any_content = e->stats.any_content; /* of what has arrived */
-    while (status == 0 && (more = wl_next(source, &from, e->err)) != 0) status = more < 0 ? -1 : add_prompt(e, &from, e->err);
+    while (status == 0 && (more = wl_next(source, &from, e->err)) != 0) status = more < 0 ? -1 : add_request(e, &from, e->err);
     e->stats.any_content = any_content;
     if (status || future_seal(&e->future, e->err)) return -1;
     return wl_rewind(source, e->err);
@@ -48,5 +59,5 @@ void engine_pass(struct engine *e, struct sim_request *r)
     if (!e->policy->foresees || r->ever_admitted) return;
     future_pass(&e->future, r->index);
     if (!r->has_content || !engine_prepare_keys(e, r)) return;
-    e->policy->ops->foreseen(e->policy, r->keys[0], r->prompt_tokens / e->policy->block_tokens);
+    e->policy->ops->foreseen(e->policy, r->keys[0], known_blocks(e, r));
 }

@@ -128,13 +128,11 @@ void engine_drop(struct engine *e, struct sim_request *r)
     give_request(e, r);
 }
 
-/* Lengths after the cuts that the model and the client's limit make. */
-static void set_lengths(struct engine *e, struct sim_request *r, const struct wl_request *from)
+void engine_set_lengths(const struct engine *e, struct sim_request *r, const struct wl_request *from)
 {
     uint64_t declared = declared_limit(e, from);
     r->prompt_tokens = from->prompt_tokens;
     r->output_tokens = min_u64(from->output_tokens, declared);
-    if (r->output_tokens < from->output_tokens) e->stats.length_capped++;
     uint64_t written = r->output_tokens > 0 ? r->output_tokens - 1 : 0;
     r->kv = (struct kv_request){
         .prompt_tokens = r->prompt_tokens,
@@ -186,7 +184,8 @@ struct sim_request *engine_arrive(struct engine *e, const struct wl_request *fro
         else give_request(e, r);
         return NULL;
     }
-    set_lengths(e, r, from);
+    engine_set_lengths(e, r, from);
+    if (r->output_tokens < from->output_tokens) e->stats.length_capped++;
     r->kv.category = category;
     if (samples_never_fit(e, from->samples)) {
         if (e->stats.unservable_example[0] == '\0') {

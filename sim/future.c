@@ -55,7 +55,7 @@ static int make_room(struct future *future, uint64_t more, struct err *err)
     return 0;
 }
 
-int future_add(struct future *future, const uint64_t *keys, uint64_t count, bool last_computed, struct err *err)
+int future_add(struct future *future, const uint64_t *keys, uint64_t sought, uint64_t count, struct err *err)
 {
     assert(future->starts == NULL);
     if (make_room(future, count, err) != 0)
@@ -64,7 +64,7 @@ int future_add(struct future *future, const uint64_t *keys, uint64_t count, bool
         future->references[future->count++] = (struct future_reference){
             .key_low = (uint32_t)keys[i],
             .key_high = (uint32_t)(keys[i] >> 32),
-            .when = (uint32_t)future->requests << 1 | (last_computed && i + 1 == count ? COMPUTED : 0),
+            .when = (uint32_t)future->requests << 1 | (i < sought ? 0 : COMPUTED),
         };
     future->requests++;
     return 0;

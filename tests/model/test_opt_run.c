@@ -11,7 +11,7 @@
 #include "tests/engine_case.h"
 #include "tests/model/engine_random.h"
 
-enum { REQUESTS = 120, SPANS = 3, ROUNDS = 40 };
+enum { REQUESTS = 120, SPANS = 4, ROUNDS = 40 };
 
 static struct wl_span spans[REQUESTS][SPANS];
 
@@ -41,6 +41,10 @@ static void draw_request(uint64_t *state, struct engine_case *c, uint32_t block_
     r->has_content = true;
     r->prompt = s;
     r->prompt_spans = n;
+    if (n > 1 || engine_random_chance(state, 30)) return;
+    s[n] = (struct wl_span){.space = 0, .first = s[0].first + s[0].count, .count = output}; /* others may have it already */
+    r->output = s + n;
+    r->output_spans = 1;
 }
 
 static uint64_t largest_blocks(const struct engine_case *c, uint32_t block_tokens)
@@ -172,14 +176,38 @@ static bool turned_away(const struct engine_config *c, const struct wl_request *
     return r->prompt_tokens == 0 || r->prompt_tokens >= c->max_model_len || samples;
 }
 
-/* The first request ahead whose prompt has the key, by a walk over all of them. */
-static uint64_t next_by_scan(const struct ahead *ahead, uint32_t block_tokens, uint64_t key)
+/* The full blocks of the request that others can have: of the prompt, then of the known output that is written and keyed. */
+static uint64_t known_keys(const struct engine_config *c, uint32_t block_tokens, const struct wl_request *r, uint64_t limit, uint64_t *keys)
 {
+    struct wl_span known[ENGINE_RANDOM_SPANS + 1];
+    size_t n = r->prompt_spans;
+    uint64_t left = limit > r->prompt_tokens ? limit - r->prompt_tokens : 0;
+    memcpy(known, r->prompt, n * sizeof *known);
+    if (c->cache_output == CACHE_OUTPUT_KEYED && r->output_spans > 0 && left > 0) {
+        known[n] = r->output[0];
+        if (known[n].count > left) known[n].count = left;
+        n++;
+    }
+    return content_keys(known, n, block_tokens, keys, 800);
+}
+
+/* All that the request will have in the pool, but the last token put out. */
+static uint64_t final_tokens(const struct engine *e, const struct wl_request *r)
+{
+    struct sim_request cut = {0};
+    engine_set_lengths(e, &cut, r);
+    return cut.kv.final_tokens;
+}
+
+/* The first request ahead that has the key, by a walk over all of them. */
+static uint64_t next_by_scan(const struct ahead *ahead, const struct engine *e, uint64_t key)
+{
+    uint32_t block_tokens = e->policy->block_tokens;
     for (size_t i = 0; i < ahead->c->count; i++) {
         const struct wl_request *r = &ahead->c->requests[i];
-        uint64_t keys[400];
+        uint64_t keys[800];
         if (ahead->passed[i] || !r->has_content || turned_away(&ahead->c->config, r)) continue;
-        uint64_t count = content_keys(r->prompt, r->prompt_spans, block_tokens, keys, 400);
+        uint64_t count = known_keys(&e->config, block_tokens, r, final_tokens(e, r), keys);
         for (uint64_t b = 0; b < count; b++)
             if (keys[b] == key) return (b + 1) * block_tokens < r->prompt_tokens ? i : UINT64_MAX;
     }
@@ -192,12 +220,12 @@ static void on_look(void *context, struct engine *e, enum look_kind kind)
     (void)kind;
     for (size_t i = 0; i < ahead->c->count; i++) {
         const struct wl_request *r = &ahead->c->requests[i];
-        uint64_t keys[400];
-        if (!r->has_content) continue;
-        uint64_t count = content_keys(r->prompt, r->prompt_spans, e->policy->block_tokens, keys, 400);
+        uint64_t keys[800];
+        if (!r->has_content || turned_away(&e->config, r)) continue;
+        uint64_t count = known_keys(&e->config, e->policy->block_tokens, r, final_tokens(e, r), keys);
         for (uint64_t b = 0; b < count; b++) {
             uint64_t next = engine_next_use(e, keys[b]);
-            check_u64_eq(next, next_by_scan(ahead, e->policy->block_tokens, keys[b]));
+            check_u64_eq(next, next_by_scan(ahead, e, keys[b]));
             ahead->asked++;
             ahead->found += next != UINT64_MAX;
         }
