@@ -276,6 +276,10 @@ bool engine_rebuild_swapped(struct engine *engine, struct sim_request *request);
 bool engine_waits_for_pins(const struct engine *engine);
 
 /* For the engine's own files. */
+static inline bool engine_window_open(const struct engine *engine)
+{
+    return engine->now >= engine->accounting.window_begin && engine->now < engine->accounting.window_end;
+}
 /* Tells a policy that keeps time what time it is; pins that have ended are then no more. */
 void engine_tell_time(struct engine *engine, uint64_t now_ns);
 /* The waiting queue is changed by these alone. after NULL: at the front. */

@@ -49,11 +49,6 @@ void engine_host_evicted(struct engine *e, uint64_t key)
     a->items[a->count++] = key;
 }
 
-static bool in_window(const struct engine *e)
-{
-    return e->now >= e->accounting.window_begin && e->now < e->accounting.window_end;
-}
-
 void engine_host_flush(struct engine *e)
 {
     struct key_array *a = &e->evicted_keys;
@@ -65,7 +60,7 @@ void engine_host_flush(struct engine *e)
     offloaded = tier->offloaded - offloaded;
     e->step_offloaded_blocks += offloaded;
     e->traffic.to_host_bytes += offloaded * e->policy->unit_bytes;
-    if (!in_window(e)) return;
+    if (!engine_window_open(e)) return;
     e->stats.host.offloaded_blocks += offloaded;
     e->stats.host.already_there_blocks += tier->already_there - already_there;
     e->stats.host.evicted_blocks += tier->evicted - evicted;
@@ -94,6 +89,6 @@ void engine_host_fetch(struct engine *e, const struct sim_request *r, const stru
     if (hit->host_blocks == 0) return;
     for (uint64_t i = hit->host_blocks; i-- > 0;) host_tier_fetch(e->host, r->keys[0][hit->device.blocks + i]);
     e->traffic.to_device_bytes += hit->host_blocks * e->policy->unit_bytes;
-    if (in_window(e)) e->stats.host.fetched_blocks += hit->host_blocks;
+    if (engine_window_open(e)) e->stats.host.fetched_blocks += hit->host_blocks;
     engine_event(e, EVENT_FETCH, r, hit->host_blocks, 0);
 }

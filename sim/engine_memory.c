@@ -481,7 +481,7 @@ void engine_preempt(struct engine *e, struct sim_request *r)
 
 void engine_count_preemption(struct engine *e, struct sim_request *r)
 {
-    if (e->now >= e->refusals.window_begin && e->now < e->refusals.window_end) {
+    if (engine_window_open(e)) {
         e->stats.preemptions++;
     }
     struct request_array *a = &e->preempted;

@@ -3,17 +3,12 @@
 
 #include "sim/engine_core.h"
 
-static bool in_window(const struct engine *e)
-{
-    return e->now >= e->refusals.window_begin && e->now < e->refusals.window_end;
-}
-
 bool engine_swap_out(struct engine *e, struct sim_request *r)
 {
     assert(r->state == REQUEST_RUNNING && r->forked);
     uint64_t units = kv_units_for(e->policy, &r->kv, r->computed, r->written_since_fork);
     if (units > e->host_units - e->host_units_used) {
-        if (in_window(e)) e->refusals.totals.slots++;
+        if (engine_window_open(e)) e->refusals.totals.slots++;
         return false;
     }
     engine_event(e, EVENT_SWAP_OUT, r, units, 0);
@@ -23,7 +18,7 @@ bool engine_swap_out(struct engine *e, struct sim_request *r)
     r->host_units = units;
     e->host_units_used += units;
     e->traffic.to_host_bytes += units * e->policy->unit_bytes;
-    if (in_window(e)) e->stats.swap_outs++;
+    if (engine_window_open(e)) e->stats.swap_outs++;
     request_list_append(&e->swapped, r);
     engine_count_preemption(e, r);
     return true;
@@ -81,7 +76,7 @@ bool engine_swap_in(struct engine *e, struct sim_request *r, uint64_t headroom_u
     e->running_seqs += r->kv.samples;
     e->stats.units_allocated += units;
     e->traffic.to_device_bytes += units * e->policy->unit_bytes;
-    if (in_window(e)) e->stats.swap_ins++;
+    if (engine_window_open(e)) e->stats.swap_ins++;
     accounting_touch(&e->accounting);
     r->filled = r->computed;
     r->written_since_fork = r->computed > r->prompt_tokens;
