@@ -7,8 +7,8 @@
  * prompts count, also behind one that is missing. As chains lose their tails first, these are nearly always the same. */
 #include <stdlib.h>
 
+#include "allocator/age_queue.h"
 #include "allocator/eviction.h"
-#include "allocator/object_heap.h"
 
 extern const struct kv_eviction_ops kv_eviction_queue_aware_ops;
 
@@ -24,10 +24,9 @@ static const struct kv_option *const queue_options[] = {&depth_option, NULL};
 
 struct queue_aware {
     struct kv_eviction base;
-    struct object_heap heap; /* not expected before expected, then by last use */
-    uint64_t *given;         /* [objects] number of the last give */
+    struct age_queue rest;   /* by last use */
+    struct object_heap kept; /* those expected, by last use */
     bool *expected;          /* [objects] */
-    uint64_t gives;
 };
 
 static void queue_destroy(struct kv_eviction *order)
@@ -36,8 +35,8 @@ static void queue_destroy(struct kv_eviction *order)
 
     if (q == NULL)
         return;
-    object_heap_release(&q->heap);
-    free(q->given);
+    age_queue_release(&q->rest);
+    object_heap_release(&q->kept);
     free(q->expected);
     free(q);
 }
@@ -45,14 +44,16 @@ static void queue_destroy(struct kv_eviction *order)
 static struct kv_eviction *queue_create(uint32_t objects, const struct kv_value *values)
 {
     struct queue_aware *q = calloc(1, sizeof *q);
+    bool made;
 
     if (q == NULL)
         return NULL;
     q->base.ops = &kv_eviction_queue_aware_ops;
     q->base.queue_requests = (uint32_t)values[0].count;
-    q->given = calloc(objects, sizeof *q->given);
     q->expected = calloc(objects, sizeof *q->expected);
-    if (q->given != NULL && q->expected != NULL && object_heap_init(&q->heap, objects))
+    made = age_queue_init(&q->rest, objects);
+    made = object_heap_init(&q->kept, objects) && made;
+    if (made && q->expected != NULL)
         return &q->base;
     queue_destroy(&q->base);
     return NULL;
@@ -64,23 +65,32 @@ static void queue_insert(struct kv_eviction *order, uint32_t object, const struc
     ((struct queue_aware *)order)->expected[object] = false;
 }
 
-static void push(struct queue_aware *q, uint32_t object)
+static void keep(struct queue_aware *q, uint32_t object)
 {
-    object_heap_push(&q->heap, object, q->expected[object], q->given[object]);
+    object_heap_push(&q->kept, object, q->rest.stamps[object], 0);
 }
 
 static void queue_give(struct kv_eviction *order, uint32_t object)
 {
     struct queue_aware *q = (struct queue_aware *)order;
 
-    q->given[object] = ++q->gives;
-    push(q, object);
     order->count++;
+    if (!q->expected[object]) {
+        age_queue_push(&q->rest, object);
+        return;
+    }
+    age_queue_stamp(&q->rest, object);
+    keep(q, object);
 }
 
 static void queue_take(struct kv_eviction *order, uint32_t object)
 {
-    object_heap_remove(&((struct queue_aware *)order)->heap, object);
+    struct queue_aware *q = (struct queue_aware *)order;
+
+    if (object_heap_has(&q->kept, object))
+        object_heap_remove(&q->kept, object);
+    else
+        age_queue_remove(&q->rest, object);
     order->count--;
 }
 
@@ -93,20 +103,24 @@ static void queue_touch(struct kv_eviction *order, uint32_t object)
 static void queue_expect(struct kv_eviction *order, uint32_t object, bool expected)
 {
     struct queue_aware *q = (struct queue_aware *)order;
-    bool inside = object_heap_has(&q->heap, object);
 
     if (q->expected[object] == expected)
         return;
-    if (inside)
-        object_heap_remove(&q->heap, object);
     q->expected[object] = expected;
-    if (inside)
-        push(q, object);
+    if (object_heap_has(&q->kept, object)) {
+        object_heap_remove(&q->kept, object);
+        age_queue_put_back(&q->rest, object);
+    } else if (age_queue_has(&q->rest, object)) {
+        age_queue_remove(&q->rest, object);
+        keep(q, object);
+    }
 }
 
 static uint32_t queue_next_victim(const struct kv_eviction *order)
 {
-    return object_heap_top(&((const struct queue_aware *)order)->heap);
+    const struct queue_aware *q = (const struct queue_aware *)order;
+
+    return q->rest.count > 0 ? age_queue_oldest(&q->rest) : object_heap_top(&q->kept);
 }
 
 static uint32_t queue_evict(struct kv_eviction *order)
@@ -121,9 +135,9 @@ static const char *queue_check(const struct kv_eviction *order)
 {
     const struct queue_aware *q = (const struct queue_aware *)order;
 
-    if (!object_heap_sound(&q->heap))
-        return "queue-aware: the heap contradicts itself";
-    return q->heap.count == order->count ? NULL : "queue-aware: the count is not that of the heap";
+    if (!age_queue_sound(&q->rest) || !object_heap_sound(&q->kept))
+        return "queue-aware: a queue contradicts itself";
+    return q->rest.count + q->kept.count == order->count ? NULL : "queue-aware: the count is not that of the queues";
 }
 
 const struct kv_eviction_ops kv_eviction_queue_aware_ops = {
@@ -134,7 +148,7 @@ const struct kv_eviction_ops kv_eviction_queue_aware_ops = {
     .description = "The prompts of the first --queue-depth waiting requests, the one that is being admitted among them, are known. Blocks that none "
                    "of them contains go first, least recently used; then the others in the same order. Nothing is pinned, "
                    "and what is obtainable does not change. In 'cache', where nobody waits, the queue is the next "
-                   "requests of the trace; when they want more than there is room for, all are protected alike. O(log n), and a look-up for each block of "
+                   "requests of the trace; when they want more than there is room for, all are protected alike. O(1), O(log n) for blocks that are expected, and a look-up for each block of "
                    "a prompt that enters or leaves the head of the queue.",
     .options = queue_options,
     .create = queue_create,

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "allocator/eviction.h"
-#include "allocator/object_heap.h"
 #include "allocator/object_lists.h"
 
 extern const struct kv_eviction_ops kv_eviction_ttl_ops;
@@ -35,14 +34,17 @@ static const struct kv_option priority_option = {
 };
 static const struct kv_option *const ttl_options[] = {&ttl_option, &share_option, &priority_option, NULL};
 
+/* All pins last equally long, so they end in the order of the gives, and each list is in that order. */
+enum { PINNED, ENDED, PLAIN, LISTS };
+
 struct ttl {
     struct kv_eviction base;
-    struct object_lists pinned; /* one list, in the order in which pins end, since all last equally long */
-    struct object_heap rest;    /* by last use */
+    struct object_lists lists;
     struct ttl_object {
         uint64_t given;     /* number of the give, for the order of last use */
-        uint64_t ends_ns;   /* of an object in `pinned` */
+        uint64_t ends_ns;   /* of an object in PINNED */
         bool urgent;        /* to be pinned when it is given back */
+        bool pinned;        /* is in PINNED */
     } *state;
     uint64_t now_ns, ttl_ns, gives;
     int64_t priority; /* least urgent that pins */
@@ -56,8 +58,7 @@ static void ttl_destroy(struct kv_eviction *order)
 
     if (ttl == NULL)
         return;
-    object_lists_release(&ttl->pinned);
-    object_heap_release(&ttl->rest);
+    object_lists_release(&ttl->lists);
     free(ttl->state);
     free(ttl);
 }
@@ -65,7 +66,6 @@ static void ttl_destroy(struct kv_eviction *order)
 static struct kv_eviction *ttl_create(uint32_t objects, const struct kv_value *values)
 {
     struct ttl *ttl = calloc(1, sizeof *ttl);
-    bool made;
 
     if (ttl == NULL)
         return NULL;
@@ -75,9 +75,7 @@ static struct kv_eviction *ttl_create(uint32_t objects, const struct kv_value *v
     ttl->priority = (int64_t)values[2].count;
     ttl->urgent = ttl->priority >= 0; /* the kind before the first `begin` */
     ttl->state = calloc(objects, sizeof *ttl->state);
-    made = object_lists_init(&ttl->pinned, objects, 1);
-    made = object_heap_init(&ttl->rest, objects) && made;
-    if (made && ttl->state != NULL)
+    if (object_lists_init(&ttl->lists, objects, LISTS) && ttl->state != NULL)
         return &ttl->base;
     ttl_destroy(&ttl->base);
     return NULL;
@@ -105,12 +103,20 @@ static void ttl_share(struct kv_eviction *order, uint32_t object)
     ttl->state[object].urgent |= ttl->urgent;
 }
 
-static void end_pin(struct ttl *ttl, uint32_t object)
+static void unpin(struct ttl *ttl, uint32_t object)
 {
-    object_lists_remove(&ttl->pinned, object);
+    ttl->state[object].pinned = false;
     ttl->base.pinned--;
+}
+
+static void end_first_pin(struct ttl *ttl)
+{
+    uint32_t object = object_lists_oldest(&ttl->lists, PINNED);
+
+    unpin(ttl, object);
     ttl->state[object].urgent = false;
-    object_heap_push(&ttl->rest, object, ttl->state[object].given, object);
+    object_lists_remove(&ttl->lists, object);
+    object_lists_push(&ttl->lists, ENDED, object);
 }
 
 static void ttl_give(struct kv_eviction *order, uint32_t object)
@@ -121,25 +127,23 @@ static void ttl_give(struct kv_eviction *order, uint32_t object)
     state->given = ++ttl->gives;
     order->count++;
     if (!state->urgent || ttl->ttl_ns == 0) {
-        object_heap_push(&ttl->rest, object, state->given, object);
+        object_lists_push(&ttl->lists, PLAIN, object);
         return;
     }
     state->ends_ns = ttl->now_ns > UINT64_MAX - 1 - ttl->ttl_ns ? UINT64_MAX - 1 : ttl->now_ns + ttl->ttl_ns;
-    object_lists_push(&ttl->pinned, 0, object);
+    state->pinned = true;
+    object_lists_push(&ttl->lists, PINNED, object);
     if (++order->pinned > ttl->pinned_max)
-        end_pin(ttl, object_lists_oldest(&ttl->pinned, 0));
+        end_first_pin(ttl);
 }
 
 static void ttl_take(struct kv_eviction *order, uint32_t object)
 {
     struct ttl *ttl = (struct ttl *)order;
 
-    if (object_lists_has(&ttl->pinned, object)) {
-        object_lists_remove(&ttl->pinned, object);
-        order->pinned--;
-    } else {
-        object_heap_remove(&ttl->rest, object);
-    }
+    if (ttl->state[object].pinned)
+        unpin(ttl, object);
+    object_lists_remove(&ttl->lists, object);
     order->count--;
     ttl_share(order, object);
 }
@@ -152,14 +156,19 @@ static void ttl_touch(struct kv_eviction *order, uint32_t object)
 
 static uint32_t ttl_next_victim(const struct kv_eviction *order)
 {
-    return object_heap_top(&((const struct ttl *)order)->rest);
+    const struct ttl *ttl = (const struct ttl *)order;
+    uint32_t ended = object_lists_oldest(&ttl->lists, ENDED), plain = object_lists_oldest(&ttl->lists, PLAIN);
+
+    if (ended == KV_OBJECT_NONE || plain == KV_OBJECT_NONE)
+        return ended != KV_OBJECT_NONE ? ended : plain;
+    return ttl->state[ended].given < ttl->state[plain].given ? ended : plain;
 }
 
 static uint32_t ttl_evict(struct kv_eviction *order)
 {
     uint32_t victim = ttl_next_victim(order);
 
-    object_heap_remove(&((struct ttl *)order)->rest, victim);
+    object_lists_remove(&((struct ttl *)order)->lists, victim);
     order->count--;
     return victim;
 }
@@ -167,7 +176,7 @@ static uint32_t ttl_evict(struct kv_eviction *order)
 static uint64_t ttl_next_unpin(const struct kv_eviction *order)
 {
     const struct ttl *ttl = (const struct ttl *)order;
-    uint32_t first = object_lists_oldest(&ttl->pinned, 0);
+    uint32_t first = object_lists_oldest(&ttl->lists, PINNED);
 
     return first == KV_OBJECT_NONE ? UINT64_MAX : ttl->state[first].ends_ns;
 }
@@ -178,26 +187,25 @@ static void ttl_clock(struct kv_eviction *order, uint64_t now_ns)
 
     ttl->now_ns = now_ns;
     while (ttl_next_unpin(order) <= now_ns)
-        end_pin(ttl, object_lists_oldest(&ttl->pinned, 0));
+        end_first_pin(ttl);
 }
 
 static bool ttl_is_pinned(const struct kv_eviction *order, uint32_t object)
 {
-    return object_lists_has(&((const struct ttl *)order)->pinned, object);
+    return ((const struct ttl *)order)->state[object].pinned;
 }
 
 static const char *ttl_check(const struct kv_eviction *order)
 {
     const struct ttl *ttl = (const struct ttl *)order;
-    uint32_t pinned;
+    uint32_t counts[LISTS];
 
-    if (!object_lists_sound(&ttl->pinned, 0, &pinned))
-        return "ttl: the list of pinned objects contradicts itself";
-    if (!object_heap_sound(&ttl->rest))
-        return "ttl: the heap contradicts itself";
-    if (pinned != order->pinned || pinned > ttl->pinned_max)
+    for (uint32_t list = 0; list < LISTS; list++)
+        if (!object_lists_sound(&ttl->lists, list, &counts[list]))
+            return "ttl: a list contradicts itself";
+    if (counts[PINNED] != order->pinned || order->pinned > ttl->pinned_max)
         return "ttl: the count of pinned objects is wrong";
-    return pinned + ttl->rest.count == order->count ? NULL : "ttl: the count is not that of list and heap";
+    return counts[PINNED] + counts[ENDED] + counts[PLAIN] == order->count ? NULL : "ttl: the count is not that of the lists";
 }
 
 const struct kv_eviction_ops kv_eviction_ttl_ops = {
@@ -209,7 +217,7 @@ const struct kv_eviction_ops kv_eviction_ttl_ops = {
                    "was not used for --ttl-ns, however short memory is, so requests wait in front of memory that is unused "
                    "(state cached_pinned, cause pinned). A hit starts the time anew. Above --ttl-max-percent of the blocks "
                    "the pins that would end first end at once. The rest goes least recently used first. Pins end at "
-                   "the first scheduling pass after their time. O(log n).",
+                   "the first scheduling pass after their time. O(1).",
     .options = ttl_options,
     .create = ttl_create,
     .destroy = ttl_destroy,
