@@ -35,6 +35,14 @@ static inline void object_lists_open(struct object_lists *lists, uint32_t list)
 }
 
 /* All of them open. */
+/* So many hundredths of the objects, at least one: how orders size their queues. */
+static inline uint32_t object_share(uint32_t objects, uint64_t percent)
+{
+    uint64_t share = (uint64_t)objects * percent / 100;
+
+    return share > 0 ? (uint32_t)share : 1;
+}
+
 static inline bool object_lists_init(struct object_lists *lists, uint32_t objects, uint32_t count)
 {
     bool made = object_lists_reserve(lists, objects, count);

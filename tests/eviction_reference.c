@@ -80,6 +80,14 @@ static void keep_newest(struct reference_list *list, uint32_t object)
     append(list, object);
 }
 
+/* An option that is a share of the objects, of which there is at least one. */
+static uint32_t percent_of(const struct reference *r, size_t option)
+{
+    uint32_t share = (uint32_t)(r->objects * r->values[option].count / 100);
+
+    return share > 0 ? share : 1;
+}
+
 /* --- by one scan --------------------------------------------------------------------------------- */
 
 static bool older(const struct reference *r, uint32_t x, uint32_t y)
@@ -290,7 +298,7 @@ static uint32_t sieve_evict(struct reference *r)
 /* s3fifo: a = S, b = M; uses - 1 are the hits. */
 static uint32_t s3_small_target(const struct reference *r)
 {
-    return r->objects / 10 > 1 ? r->objects / 10 : 1;
+    return percent_of(r, 0);
 }
 
 static void s3_insert(struct reference *r, uint32_t object)
@@ -344,15 +352,15 @@ static uint32_t s3_evict(struct reference *r)
 }
 
 /* 2q: a = A1in, b = Am with what is in use, ghost_a = A1out, ghost_b = found there at the miss. */
-static uint32_t half(const struct reference *r)
+static uint32_t out_keys(const struct reference *r)
 {
-    return r->objects / 2 > 1 ? r->objects / 2 : 1;
+    return percent_of(r, 1);
 }
 
 static void two_miss(struct reference *r, uint64_t key)
 {
     if (drop(&r->ghost_a, key))
-        remember(&r->ghost_b, key, half(r));
+        remember(&r->ghost_b, key, out_keys(r));
 }
 
 static void two_insert(struct reference *r, uint32_t object)
@@ -370,14 +378,14 @@ static void two_give(struct reference *r, uint32_t object)
 
 static uint32_t two_evict(struct reference *r)
 {
-    uint32_t in = oldest(r, &r->a), often = oldest(r, &r->b), quarter = r->objects / 4 > 1 ? r->objects / 4 : 1;
+    uint32_t in = oldest(r, &r->a), often = oldest(r, &r->b), in_most = percent_of(r, 0);
 
-    if (often != KV_OBJECT_NONE && (in == KV_OBJECT_NONE || r->a.count <= quarter)) {
+    if (often != KV_OBJECT_NONE && (in == KV_OBJECT_NONE || r->a.count <= in_most)) {
         drop(&r->b, often);
         return often;
     }
     drop(&r->a, in);
-    remember(&r->ghost_a, r->content[in].key, half(r));
+    remember(&r->ghost_a, r->content[in].key, out_keys(r));
     return in;
 }
 
@@ -393,7 +401,7 @@ static void slru_hit(struct reference *r, uint32_t object)
 
 static void slru_give(struct reference *r, uint32_t object)
 {
-    uint32_t most = r->objects * 4 / 5 > 1 ? r->objects * 4 / 5 : 1;
+    uint32_t most = percent_of(r, 0);
 
     append(r->mark[object] ? &r->b : &r->a, object);
     if (r->b.count > most) {

@@ -1,6 +1,6 @@
 /* 2Q, full version (Johnson and Shasha, VLDB'94): new content enters the queue A1in, which hits do not reorder;
  * what leaves it is remembered in A1out; content that A1out knows enters Am, an LRU list. A1in is evicted from
- * while it holds more than Kin, a quarter of the objects; A1out remembers Kout keys, half of them; both as the
+ * while it holds more than Kin, by default a quarter of the objects; A1out remembers Kout keys, by default half of them; both as the
  * paper suggests and libCacheSim's `twoq` has it. A1out is asked, and forgets, when the miss is announced, before the
  * evictions; without an announcement, at the insertion. Objects in use are passed over. */
 #include <assert.h>
@@ -12,6 +12,22 @@
 #include "allocator/seat_queue.h"
 
 extern const struct kv_eviction_ops kv_eviction_2q_ops;
+
+static const struct kv_option in_option = {
+    .name = "2q-in-percent",
+    .default_text = "25",
+    .count_min = 1,
+    .count_max = 100,
+    .help = "share of the blocks from which on --evict 2q takes from its queue of new ones (Kin)",
+};
+static const struct kv_option out_option = {
+    .name = "2q-out-percent",
+    .default_text = "50",
+    .count_min = 1,
+    .count_max = 100,
+    .help = "as a share of the blocks, how many keys --evict 2q remembers of what left it (Kout)",
+};
+static const struct kv_option *const two_queue_options[] = {&in_option, &out_option, NULL};
 
 enum { AHEAD = 6 }; /* seats whose keys' ghosts are asked for from memory before they are added */
 
@@ -45,14 +61,13 @@ static void two_queue_destroy(struct kv_eviction *order)
 static struct kv_eviction *two_queue_create(uint32_t objects, const struct kv_value *values)
 {
     struct two_queue *q = calloc(1, sizeof *q);
-    uint32_t out_keys = objects >= 2 ? objects / 2 : 1;
+    uint32_t out_keys = object_share(objects, values[1].count);
     bool made;
 
-    (void)values;
     if (q == NULL)
         return NULL;
     q->base.ops = &kv_eviction_2q_ops;
-    q->in_target = objects >= 4 ? objects / 4 : 1;
+    q->in_target = object_share(objects, values[0].count);
     q->objects = calloc(objects, sizeof *q->objects);
     made = seat_queue_init(&q->in, objects);
     made = object_lists_init(&q->am, objects, 1) && made;
@@ -171,6 +186,7 @@ const struct kv_eviction_ops kv_eviction_2q_ops = {
     .description = "New blocks wait in a first-in-first-out queue of a quarter of the cache. What falls out of it is "
                    "remembered by key, half as many as there are blocks; when such a key comes back its block joins the "
                    "second queue, least recently used. One scan cannot flush the second queue. O(1).",
+    .options = two_queue_options,
     .create = two_queue_create,
     .destroy = two_queue_destroy,
     .miss = two_queue_miss,

@@ -1,4 +1,4 @@
-/* S3-FIFO (Yang et al., SOSP'23, algorithm 1): a small queue S of a tenth of the objects (at least one), a main
+/* S3-FIFO (Yang et al., SOSP'23, algorithm 1): a small queue S of a tenth of the objects (at least one) by default, a main
  * queue M of the rest, and a ghost of as many keys as M. New content enters S, or M when the ghost knows it. What
  * leaves S goes to M if it was hit at least twice, with its count cleared, else to the ghost. M gives the oldest
  * another round for each of its hits, of which at most three count. libCacheSim's `s3fifo` with small 0.1, ghost
@@ -9,9 +9,19 @@
 
 #include "allocator/eviction.h"
 #include "allocator/ghost_list.h"
+#include "allocator/object_lists.h"
 #include "allocator/seat_queue.h"
 
 extern const struct kv_eviction_ops kv_eviction_s3fifo_ops;
+
+static const struct kv_option small_option = {
+    .name = "s3fifo-small-percent",
+    .default_text = "10",
+    .count_min = 1,
+    .count_max = 99,
+    .help = "share of the blocks that --evict s3fifo's small queue aims at",
+};
+static const struct kv_option *const s3fifo_options[] = {&small_option, NULL};
 
 enum { HITS_MAX = 3, HITS_TO_MOVE = 2 };
 enum { NO_QUEUE, SMALL, MAIN };
@@ -48,11 +58,10 @@ static struct kv_eviction *s3fifo_create(uint32_t objects, const struct kv_value
     struct s3fifo *s3 = calloc(1, sizeof *s3);
     bool made;
 
-    (void)values;
     if (s3 == NULL)
         return NULL;
     s3->base.ops = &kv_eviction_s3fifo_ops;
-    s3->small_target = objects >= 20 ? objects / 10 : 1;
+    s3->small_target = object_share(objects, values[0].count);
     s3->objects = calloc(objects, sizeof *s3->objects);
     made = seat_queue_init(&s3->small, objects);
     made = seat_queue_init(&s3->main, objects) && made;
@@ -194,6 +203,7 @@ const struct kv_eviction_ops kv_eviction_s3fifo_ops = {
     .description = "New blocks go to a small queue of a tenth of the cache. What was hit twice there moves to the main "
                    "queue, the rest is evicted and its key remembered; a remembered key goes to the main queue at once. "
                    "The main queue gives blocks that were hit another round for each hit, three at most. O(1) amortised.",
+    .options = s3fifo_options,
     .create = s3fifo_create,
     .destroy = s3fifo_destroy,
     .insert = s3fifo_insert,

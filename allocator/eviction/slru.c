@@ -1,5 +1,5 @@
 /* Segmented LRU (Karedla, Love and Wherry, 1994): two LRU lists. New content enters the probationary one; a hit
- * moves to the protected one, which holds at most four fifths of the objects (at least one); what it has too many
+ * moves to the protected one, which holds by default at most four fifths of the objects (at least one); what it has too many
  * returns to the newest end of the probationary list. Victims come from the probationary list first. (libCacheSim's
  * `slru` has four segments of a quarter each.) Objects in use count where they will return to. */
 #include <assert.h>
@@ -9,6 +9,15 @@
 #include "allocator/object_lists.h"
 
 extern const struct kv_eviction_ops kv_eviction_slru_ops;
+
+static const struct kv_option protected_option = {
+    .name = "slru-protected-percent",
+    .default_text = "80",
+    .count_min = 1,
+    .count_max = 100,
+    .help = "share of the blocks that --evict slru protects at most",
+};
+static const struct kv_option *const slru_options[] = {&protected_option, NULL};
 
 enum { PROBATION, PROTECTED, LISTS };
 
@@ -35,13 +44,10 @@ static struct kv_eviction *slru_create(uint32_t objects, const struct kv_value *
 {
     struct slru *slru = calloc(1, sizeof *slru);
 
-    (void)values;
     if (slru == NULL)
         return NULL;
     slru->base.ops = &kv_eviction_slru_ops;
-    slru->protected_max = (uint32_t)((uint64_t)objects * 4 / 5);
-    if (slru->protected_max == 0)
-        slru->protected_max = 1;
+    slru->protected_max = object_share(objects, values[0].count);
     slru->hit = calloc(objects, sizeof *slru->hit);
     if (slru->hit != NULL && object_lists_init(&slru->lists, objects, LISTS))
         return &slru->base;
@@ -128,6 +134,7 @@ const struct kv_eviction_ops kv_eviction_slru_ops = {
     .source = "Karedla, Love, Wherry 1994: two segments, protected 80 %",
     .description = "Two lists: probation for blocks never hit, protected (80 %) for those that were. Victims come from "
                    "probation; what overflows protected returns to it. O(1).",
+    .options = slru_options,
     .create = slru_create,
     .destroy = slru_destroy,
     .insert = slru_insert,

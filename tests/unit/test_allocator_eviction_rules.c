@@ -31,25 +31,21 @@ struct pair {
     uint64_t now_ns;
 };
 
-static uint64_t wa_rank; /* of the scripts under way: index of the choice of wa-rank */
-
-/* Options other than the defaults, so that they have something to do in short scripts. */
-static void values_of(const struct kv_eviction_ops *ops, struct kv_value *values)
-{
-    static const char *const ttl[] = {"60", "55", "0"};
-    char why[200];
-
-    memset(values, 0, KV_OPTIONS_MAX * sizeof *values);
-    assert_true(kv_options_parse(ops->options, strcmp(ops->name, "ttl") == 0 ? ttl : NULL, values, why, sizeof why));
-    if (strcmp(ops->name, "wa") == 0)
-        values[0].count = wa_rank;
-}
+/* Values of an order's options; NULL ends them and stands for a default. */
+struct setting {
+    const char *order;
+    const char *texts[4];
+};
+static const struct setting *setting; /* of the test under way */
 
 static bool begin_pair(struct pair *pair, const struct kv_eviction_ops *ops, uint32_t objects)
 {
-    struct kv_value values[KV_OPTIONS_MAX];
+    struct kv_value values[KV_OPTIONS_MAX] = {{0}};
+    const char *texts[KV_OPTIONS_MAX] = {NULL};
+    char why[200];
 
-    values_of(ops, values);
+    memcpy(texts, setting->texts, sizeof setting->texts);
+    assert_true(kv_options_parse(ops->options, texts, values, why, sizeof why));
     pair->now_ns = 0;
     pair->order = kv_eviction_create(ops, objects, values);
     return pair->order != NULL && reference_init(&pair->reference, ops->name, objects, values);
@@ -216,9 +212,11 @@ static void report_shortest(const struct kv_eviction_ops *ops, uint32_t objects,
 
 static void order__random_scripts__as_the_reference(void **fixture)
 {
-    const struct kv_eviction_ops *ops = kv_eviction_find(*fixture);
+    const struct kv_eviction_ops *ops;
     static struct step steps[STEPS];
 
+    setting = *fixture;
+    ops = kv_eviction_find(setting->order);
     assert_non_null(ops);
     for (int round = 0; round < 400; round++) {
         uint32_t objects = round % 20 == 0 ? 1 + draw(3) : 1 + draw(REFERENCE_OBJECTS_MAX - 1);
@@ -233,25 +231,17 @@ static void order__random_scripts__as_the_reference(void **fixture)
     }
 }
 
-static void wa__other_ranks__as_the_reference(void **fixture)
-{
-    char name[] = "wa";
-
-    (void)fixture;
-    for (wa_rank = 1; wa_rank <= 2; wa_rank++)
-        order__random_scripts__as_the_reference(&(void *){name});
-    wa_rank = 0;
-}
-
 /* The textbook use: a stream of keys through a full cache, where queues turn over many times. */
 static void order__random_stream__as_the_reference(void **fixture)
 {
-    const struct kv_eviction_ops *ops = kv_eviction_find(*fixture);
+    const struct kv_eviction_ops *ops;
     static struct pair pair;
     static uint32_t place_of[512];
     const uint32_t objects = 50;
     uint32_t used = 0;
 
+    setting = *fixture;
+    ops = kv_eviction_find(setting->order);
     assert_true(begin_pair(&pair, ops, objects));
     memset(place_of, 0xff, sizeof place_of);
     for (int i = 0; i < 30000; i++) {
@@ -306,29 +296,44 @@ static void random__many_victims__each_as_often(void **fixture)
     ops->destroy(order);
 }
 
-enum { ORDERS_MAX = 32 };
+/* Beside the defaults of every order. ttl's are too long for short scripts, so it has these alone. */
+static const struct setting others[] = {
+    {"ttl", {"60", "55", "0"}}, {"ttl", {"9", "100", "2"}},     {"s3fifo", {"37"}},      {"2q", {"40", "80"}},
+    {"2q", {"3", "10"}},        {"slru", {"20"}},               {"wa", {"distribution"}}, {"wa", {"lru"}},
+};
+enum { OTHERS = sizeof others / sizeof others[0], SETTINGS_MAX = 32 + OTHERS };
+
+static void add(struct CMUnitTest *tests, size_t *count, const struct setting *of)
+{
+    static const char *const kinds[] = {"scripts", "stream"};
+    static char names[2 * SETTINGS_MAX][100];
+    CMUnitTestFunction const functions[] = {order__random_scripts__as_the_reference, order__random_stream__as_the_reference};
+
+    for (size_t i = 0; i < 2; i++, ++*count) {
+        char *name = names[*count];
+        int used = snprintf(name, sizeof names[0], "%s", of->order);
+
+        assert_true(*count < 2 * SETTINGS_MAX);
+        for (size_t k = 0; of->texts[k] != NULL; k++)
+            used += snprintf(name + used, sizeof names[0] - (size_t)used, " %s", of->texts[k]);
+        (void)snprintf(name + used, sizeof names[0] - (size_t)used, "__random_%s__as_the_reference", kinds[i]);
+        tests[*count] = (struct CMUnitTest){name, functions[i], NULL, NULL, (void *)(uintptr_t)of};
+    }
+}
 
 int main(void)
 {
-    static char names[2 * ORDERS_MAX][80];
-    static struct CMUnitTest tests[2 * ORDERS_MAX + 2];
+    static struct setting defaults[32];
+    static struct CMUnitTest tests[2 * SETTINGS_MAX + 1];
     size_t count = 0;
 
-    for (size_t i = 0; i < kv_eviction_count() && i < ORDERS_MAX; i++) {
-        const char *name = kv_eviction_at(i)->name;
-
-        if (strcmp(name, "random") == 0)
-            continue;
-        (void)snprintf(names[count], sizeof names[0], "%s__random_scripts__as_the_reference", name);
-        tests[count] = (struct CMUnitTest){names[count], order__random_scripts__as_the_reference, NULL, NULL,
-                                           (void *)(uintptr_t)name};
-        count++;
-        (void)snprintf(names[count], sizeof names[0], "%s__random_stream__as_the_reference", name);
-        tests[count] = (struct CMUnitTest){names[count], order__random_stream__as_the_reference, NULL, NULL,
-                                           (void *)(uintptr_t)name};
-        count++;
+    for (size_t i = 0; i < kv_eviction_count() && i < 32; i++) {
+        defaults[i].order = kv_eviction_at(i)->name;
+        if (strcmp(defaults[i].order, "random") != 0 && strcmp(defaults[i].order, "ttl") != 0)
+            add(tests, &count, &defaults[i]);
     }
+    for (size_t i = 0; i < OTHERS; i++)
+        add(tests, &count, &others[i]);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(random__many_victims__each_as_often);
-    tests[count++] = (struct CMUnitTest)cmocka_unit_test(wa__other_ranks__as_the_reference);
     return _cmocka_run_group_tests("eviction rules", tests, count, NULL, NULL) != 0;
 }

@@ -81,15 +81,21 @@ static void compare(const struct host_tier *tier, const struct slow_tier *slow)
     check_str_eq(host_tier_check(tier), NULL);
 }
 
-/* No order that is allowed and has a reference has options. */
-static const struct kv_value NO_VALUES[KV_OPTIONS_MAX];
+/* A tier of no values has the defaults. */
+static const struct kv_value *defaults_of(const struct kv_eviction_ops *ops)
+{
+    static struct kv_value values[KV_OPTIONS_MAX];
+    char why[200];
+    assert_true(kv_options_parse(ops->options, NULL, values, why, sizeof why));
+    return values;
+}
 
 static void run_operations(const struct kv_eviction_ops *ops, uint32_t capacity)
 {
     struct slow_tier slow = { .capacity = capacity };
     struct host_tier *tier = host_tier_create(capacity, ops, NULL);
     assert_non_null(tier);
-    assert_true(reference_init(&slow.order, ops->name, capacity, NO_VALUES));
+    assert_true(reference_init(&slow.order, ops->name, capacity, defaults_of(ops)));
     for (int i = 0; i < 600; i++) {
         uint64_t key = key_of(draw(KEYS));
         uint32_t place = slow_find(&slow, key);
@@ -139,7 +145,7 @@ static void every_allowed_order__random_operations__as_a_list_of_keys(void **fix
         const struct kv_eviction_ops *ops = kv_eviction_at(i);
         if (!host_tier_allows(ops))
             continue;
-        bool twin = reference_init(&probe, ops->name, 1, NO_VALUES);
+        bool twin = reference_init(&probe, ops->name, 1, defaults_of(ops));
         for (uint32_t capacity = 1; capacity <= CAPACITY_MAX; capacity += 1 + capacity / 3)
             (twin ? run_operations : run_unknown_order)(ops, capacity);
         compared += twin;
