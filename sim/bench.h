@@ -27,6 +27,13 @@ struct bench_result {
 extern const struct bench_case bench_pool_cases[], bench_run_cases[], bench_cache_cases[];
 extern const size_t bench_pool_count, bench_run_count, bench_cache_count;
 
+/* Every eviction order against lru, in runs and in caches (bench_orders.c). The name is written to the caller's buffer. */
+size_t bench_orders_count(void);
+struct bench_case bench_orders_case(size_t i, char *name, size_t name_bytes);
+
+/* Seconds of a run set up by pairs of an option and its value, NULL behind them; its trace is read beforehand. Negative when it
+ * fails. */
+double bench_run_seconds(const char *const *pairs);
 /* Seconds of a monotonic clock. */
 double bench_seconds(void);
 /* Runs a case `runs` times in children. -1 with err when a child fails. */

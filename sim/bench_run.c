@@ -62,6 +62,12 @@ static bool timed_words(struct timed_run *out, const char *const *pairs)
     return ok;
 }
 
+double bench_run_seconds(const char *const *pairs)
+{
+    struct timed_run run;
+    return timed_words(&run, pairs) ? run.seconds : -1;
+}
+
 /* Steps a second, skipping against visiting, of 256 long decodes at once. */
 static double skip_ratio_decodes(unsigned long a)
 {

@@ -29,15 +29,30 @@ static void print_case(struct printer *p, const struct bench_case *c, const stru
                 r->smallest, r->largest, r->peak_kib);
 }
 
-static int print_cases(struct printer *p, const struct bench_case *cases, size_t count,
-                       const struct options *o, struct err *err)
+static int measure_case(struct printer *p, const struct bench_case *c, const struct options *o, struct err *err)
+{
+    struct bench_result result;
+    if (c->full && !o->bench_full) return 0;
+    if (o->bench_only && !strstr(c->name, o->bench_only)) return 0;
+    if (bench_measure(c, (unsigned)o->bench_runs, &result, err)) return -1;
+    print_case(p, c, &result);
+    return 0;
+}
+
+static int measure_cases(struct printer *p, const struct bench_case *cases, size_t count, const struct options *o, struct err *err)
 {
     for (size_t i = 0; i < count; i++) {
-        struct bench_result result;
-        if (cases[i].full && !o->bench_full) continue;
-        if (o->bench_only && !strstr(cases[i].name, o->bench_only)) continue;
-        if (bench_measure(&cases[i], (unsigned)o->bench_runs, &result, err)) return -1;
-        print_case(p, &cases[i], &result);
+        if (measure_case(p, &cases[i], o, err)) return -1;
+    }
+    return 0;
+}
+
+static int measure_orders(struct printer *p, const struct options *o, struct err *err)
+{
+    char name[100];
+    for (size_t i = 0; i < bench_orders_count(); i++) {
+        struct bench_case c = bench_orders_case(i, name, sizeof name);
+        if (measure_case(p, &c, o, err)) return -1;
     }
     return 0;
 }
@@ -53,9 +68,10 @@ static int run(const struct optset *set, int argc, char **argv, struct err *err)
     if (p.json) printf("[");
     else printf("%-56s %12s %-12s %10s %10s %9s\n", "", "median", "", "min", "max", "peak MiB");
     if (!p.json) fflush(stdout);
-    if (print_cases(&p, bench_pool_cases, bench_pool_count, &o, err) ||
-        print_cases(&p, bench_run_cases, bench_run_count, &o, err) ||
-        print_cases(&p, bench_cache_cases, bench_cache_count, &o, err)) {
+    if (measure_cases(&p, bench_pool_cases, bench_pool_count, &o, err) ||
+        measure_cases(&p, bench_run_cases, bench_run_count, &o, err) ||
+        measure_cases(&p, bench_cache_cases, bench_cache_count, &o, err) ||
+        measure_orders(&p, &o, err)) {
         return -1;
     }
     if (p.json) printf("\n]\n");
