@@ -621,7 +621,7 @@ bool reference_init(struct reference *r, const char *name, uint32_t objects, con
     memset(r, 0, sizeof *r);
     r->objects = objects;
     r->life = objects;
-    memcpy(r->values, values, sizeof r->values);
+    memcpy(r->values, values, kv_options_count(kv_eviction_find(name)->options) * sizeof r->values[0]);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (strcmp(rules[i].name, name) == 0)
             r->rule = &rules[i];
