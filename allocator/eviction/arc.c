@@ -197,7 +197,8 @@ const struct kv_eviction_ops kv_eviction_arc_ops = {
     .source = "ARC, FAST'03, figure 4",
     .description = "Two least-recently-used lists, of blocks used once and of blocks used again, and for each a list of "
                    "the keys that it evicted last. A miss on a remembered key shifts the target between the two in "
-                   "favour of the list that should have kept it. O(1).",
+                   "favour of the list that should have kept it. c is the blocks, the target a real number; on streams exactly "
+                   "figure 4. O(1).",
     .create = arc_create,
     .destroy = arc_destroy,
     .miss = arc_miss,

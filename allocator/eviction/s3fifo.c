@@ -201,7 +201,7 @@ const struct kv_eviction_ops kv_eviction_s3fifo_ops = {
     .summary = "small queue 10 %, main queue, ghost as large as the main queue",
     .source = "S3-FIFO, SOSP'23, algorithm 1",
     .description = "New blocks go to a small queue of a tenth of the cache. What was hit twice there moves to the main "
-                   "queue, the rest is evicted and its key remembered; a remembered key goes to the main queue at once. "
+                   "queue with its count cleared, the rest is evicted and its key remembered; a remembered key goes to the main queue at once. "
                    "The main queue gives blocks that were hit another round for each hit, three at most. O(1) amortised.",
     .options = s3fifo_options,
     .create = s3fifo_create,
