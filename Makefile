@@ -38,7 +38,7 @@ endif
 CFLAGS  ?=
 LDFLAGS ?=
 override ALL_CFLAGS  := $(BASE) $(OPT_$(MODE)) -DPAGESIM_VERSION='"$(VERSION)"' -DPAGESIM_DATE='"$(DATE)"' -I. -I$(B)/gen $(CFLAGS)
-# -rdynamic: schedulers in plug-ins call the engine.
+# -rdynamic: schedulers in plug-ins call functions of the program (sim/scheduler.h).
 override ALL_LDFLAGS := $(OPT_$(MODE)) -rdynamic $(LDFLAGS)
 # jemalloc is linked in every mode: it is the process allocator of release builds, and the
 # `jemalloc` policy allocates from an arena of it. Sanitizers keep malloc for themselves.

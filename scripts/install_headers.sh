@@ -2,7 +2,8 @@
 # install_headers.sh FOLDER: the public headers of plug-ins, as <pagesim/plugin.h> finds them in one folder.
 set -eu
 mkdir -p "$1"
-for header in plugin kv_option kv_policy eviction; do
-    sed 's|#include "allocator/|#include "|' "allocator/$header.h" >"$1/$header.h"
-    chmod 644 "$1/$header.h"
+for header in sim/plugin allocator/kv_option allocator/kv_policy allocator/eviction sim/scheduler; do
+    to=$1/${header##*/}.h
+    sed 's|#include "[a-z]*/|#include "|' "$header.h" >"$to"
+    chmod 644 "$to"
 done

@@ -336,6 +336,13 @@ static void check_states(struct engine *e, const struct probe *probe)
     abort();
 }
 
+/* Whether nothing is worth another pass before next_change_ns: pins must end; or a plug-in's scheduler, which may do so out of whim, lets
+ * all wait while more will arrive. */
+static bool only_time_helps(const struct engine *e, bool more_arrivals)
+{
+    return engine_waits_for_pins(e) || (e->config.scheduler->plugin && more_arrivals);
+}
+
 /* Nothing can be done before a pin ends, or somebody comes or leaves. */
 static uint64_t next_change_ns(const struct engine *e, uint64_t next_arrival_ns)
 {
@@ -380,7 +387,7 @@ static bool run_step(struct engine *e, uint64_t next_arrival_ns)
         park_end_step(e);
         return true; /* only verdicts: no step, and another pass at once if requests are left */
     }
-    bool waits = idle && engine_waits_for_pins(e);
+    bool waits = idle && only_time_helps(e, more_arrivals);
     uint64_t begin = e->now, duration = waits ? next_change_ns(e, next_arrival_ns) - begin : step_duration(e);
     uint64_t free_after_schedule = e->config.hooks.step ? free_units(e) : 0;
     accounting_set(&e->accounting, e->running_seqs, e->refused, &e->probe);
@@ -403,7 +410,7 @@ static bool run_step(struct engine *e, uint64_t next_arrival_ns)
     if (e->config.hooks.look) e->config.hooks.look(e->config.hooks.look_context, e, LOOK_END);
     report_step(e, free_after_schedule, begin);
     e->stats.steps++;
-    if (idle && !waits && !more_arrivals && unfinished(e) > 0) {
+    if (scheduler_calls_in_vain(e) || (idle && !waits && !more_arrivals && unfinished(e) > 0)) {
         e->stats.stalled = true;
         return false;
     }
@@ -443,6 +450,14 @@ static int count_rest(struct engine *e, struct wl_source *source, int more)
     return more;
 }
 
+static int stalled(struct engine *e)
+{
+    unsigned long long step = e->stats.steps, left = unfinished(e);
+    if (!scheduler_calls_in_vain(e)) return err_set(e->err, ERR_FAILED, "step %llu: %llu requests are left and none can go on", step, left);
+    return err_set(e->err, ERR_FAILED, "step %llu: %llu requests are left and none goes on: scheduler %s made %llu passes in a row that "
+                   "computed nothing new", step, left, e->config.scheduler->name, (unsigned long long)e->calls.barren_passes);
+}
+
 /* The plain loop: every step is simulated on its own. */
 static int run_steps(struct engine *e, struct wl_source *source)
 {
@@ -475,10 +490,7 @@ static int run_steps(struct engine *e, struct wl_source *source)
     if (more == 1 && e->edge) more = edge_count_unserved(e, source);
     drop_all(e, &e->rejected); /* of a last step that was none */
     if (more < 0) return -1;
-    if (e->stats.stalled && !e->config.replay_stalls) {
-        return err_set(e->err, ERR_FAILED, "step %llu: %llu requests are left and none can go on",
-                       (unsigned long long)e->stats.steps, (unsigned long long)unfinished(e));
-    }
+    if (e->stats.stalled && !e->config.replay_stalls) return stalled(e);
     e->stats.simulated_ns = e->now - begin_ns;
     return 0;
 }

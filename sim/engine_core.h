@@ -8,6 +8,7 @@
 #include "sim/engine_park.h"
 #include "sim/future.h"
 #include "sim/id_index.h"
+#include "sim/scheduler.h"
 #include "sim/shared_prefix.h"
 #include "sim/turns.h"
 
@@ -45,7 +46,8 @@ struct sim_request {
     uint64_t taken_units;      /* since its admission */
     uint64_t host_units;       /* in host memory, while swapped */
     uint64_t promised_units;   /* what a reserving scheduler still keeps back for it */
-    bool ever_admitted, ever_preempted, in_window;
+    bool ever_admitted, in_window;
+    uint32_t preemptions;      /* so far, of those that are computed again */
     kv_seq *seqs;        /* kv.samples of them while it runs */
     kv_seq one_seq;      /* what seqs points to for one sample */
     uint64_t **keys;     /* per sample: content keys of its blocks; NULL: none yet */
@@ -72,6 +74,13 @@ struct sim_request {
     bool cursor_open;
     struct shared_cursor cursor, final_cursor;
     char *id;
+
+    struct {                    /* of a plug-in's scheduler (scheduler_calls.c) */
+        uint64_t pass;          /* the last in which it was scheduled, preempted or refused */
+        enum { CALL_ADMITTED, CALL_EXTENDED, CALL_PREEMPTED, CALL_REFUSED } outcome; /* then, the last */
+        uint64_t refused_tokens, refused_version; /* then: of the ask, of the pool */
+        uint64_t furthest;      /* most tokens computed so far, before preemptions too */
+    } calls;
 };
 
 struct request_list {
@@ -113,6 +122,18 @@ struct queue_window {
     uint64_t live;            /* keys that some have */
     uint32_t *numbers;        /* [numbers_room] scratch */
     size_t numbers_room;
+};
+
+/* The pass of a plug-in's scheduler (scheduler_calls.c). */
+struct scheduler_calls {
+    void *state; /* the plug-in's */
+    bool inside; /* a pass is under way */
+    uint64_t pass; /* its number, from 1 */
+    uint64_t budget_tokens;
+    struct sim_request *looked_up; /* last in this pass, or NULL */
+    struct engine_hit hit;         /* its, when the pool was at this version */
+    uint64_t hit_version;
+    uint64_t barren_passes; /* in a row, that computed what had been computed before */
 };
 
 struct engine {
@@ -168,6 +189,7 @@ struct engine {
     uint64_t demand_units;   /* all that the last refused request would hold, for the verdict's arithmetic */
     uint64_t peak_held_bytes;
     uint64_t evictions_seen; /* of the policy's count */
+    struct scheduler_calls calls;
     uint64_t checks;   /* how often the states could have been walked */
     bool started;      /* the first request has arrived */
     bool out_of_memory; /* the process's own: noticed in a place that cannot report it */
@@ -186,15 +208,23 @@ struct scheduler {
     bool skips;            /* serves running requests in the order of their admission, one token each where that is all
                               they need: quiet ones need no visit (engine_park.h) */
     void (*pass)(struct engine *engine);
+    const struct scheduler_ops *plugin; /* of a plug-in; NULL: built in */
 };
 const struct scheduler *scheduler_find(const char *name);
 size_t scheduler_count(void);
 const struct scheduler *scheduler_at(size_t i);
 /* Adds a plug-in's, before threads start. False when there is no room. */
 #define SCHEDULERS_ADDED_MAX 32
-bool scheduler_add(const struct scheduler *scheduler);
-/* Schedulers see the engine as it is: one that is built apart must have been built for this layout. */
-#define SCHEDULER_ABI ((uint64_t)sizeof(struct engine) << 40 | (uint64_t)sizeof(struct sim_request) << 20 | sizeof(struct engine_config))
+bool scheduler_add(const struct scheduler_ops *ops);
+
+/* Schedulers of plug-ins (scheduler_calls.c). The state; nothing happens for one that is built in. -1 with err. */
+int scheduler_calls_init(struct engine *engine, struct err *err);
+void scheduler_calls_release(struct engine *engine);
+/* One pass of it: what struct scheduler's `pass` is. */
+void scheduler_calls_pass(struct engine *engine);
+/* Whether a run must end as passes in a row have computed nothing new: more than a sound scheduler can need, that computes the longest
+ * sequence again, a token in each pass. */
+bool scheduler_calls_in_vain(const struct engine *engine);
 
 /* One refused attempt, as its demand was made. */
 struct refused_call {
@@ -250,7 +280,7 @@ void engine_enqueue(struct engine *engine, struct sim_request *request, bool fro
 /* Puts a running request, all memory given back, at the head of the waiting queue. */
 void engine_preempt(struct engine *engine, struct sim_request *request);
 /* Units that n more tokens of each sequence take from the pool. */
-uint64_t engine_growth_units(struct engine *engine, const struct sim_request *request,
+uint64_t engine_growth_units(const struct engine *engine, const struct sim_request *request,
                              uint64_t new_tokens);
 /* Moves a running, forked request's memory to the host (engine_swap.c). False when there is no room for it. */
 bool engine_swap_out(struct engine *engine, struct sim_request *request);

@@ -122,7 +122,7 @@ struct engine *engine_create(const struct engine_config *config, struct err *err
         edge_extra_seqs(&config->edge, config->max_num_batched_tokens, config->max_num_seqs,
                         config->geometry.pool_bytes, config->geometry.bytes_per_token,
                         config->geometry.block_tokens, config->max_model_len);
-    if (make_policy(e, err) || make_sequences(e, err) || engine_host_init(e, err)) {
+    if (make_policy(e, err) || make_sequences(e, err) || engine_host_init(e, err) || scheduler_calls_init(e, err)) {
         engine_destroy(e);
         return NULL;
     }
@@ -195,6 +195,7 @@ void engine_destroy(struct engine *e)
     queue_window_release(&e->window);
     park_release(&e->park);
     engine_host_release(e);
+    scheduler_calls_release(e);
     free(e->free_seqs);
     free(e->dead_of_block);
     free(e->scheduled);

@@ -23,7 +23,7 @@ uint32_t request_width(const struct sim_request *r)
 
 static void count_lookup(struct engine *e, struct sim_request *r, uint64_t tokens, uint64_t hits)
 {
-    if (r->ever_preempted) {
+    if (r->preemptions > 0) {
         e->stats.preempted_lookups++;
         e->stats.preempted_queries += tokens;
         e->stats.preempted_hits += hits;
@@ -298,7 +298,7 @@ void engine_promise(struct engine *e, struct sim_request *r, uint64_t units)
     e->promised_units += r->promised_units;
 }
 
-uint64_t engine_growth_units(struct engine *e, const struct sim_request *r, uint64_t new_tokens)
+uint64_t engine_growth_units(const struct engine *e, const struct sim_request *r, uint64_t new_tokens)
 {
     bool own_blocks = r->forked && r->written_since_fork;
     uint64_t after = kv_units_for(e->policy, &r->kv, r->computed + new_tokens, r->forked);
@@ -473,7 +473,7 @@ void engine_preempt(struct engine *e, struct sim_request *r)
     engine_event(e, EVENT_PREEMPT, r, r->computed, 0);
     r->computed = r->filled = 0;
     r->forked = false;
-    r->ever_preempted = true;
+    if (r->preemptions < UINT32_MAX) r->preemptions++;
     r->state = REQUEST_WAITING;
     engine_enqueue(e, r, true);
     engine_count_preemption(e, r);

@@ -11,7 +11,7 @@ static void book_attempt(struct engine *e, struct sim_request *r, const struct r
     refusals_attempt(&e->refusals, &record->episode, &record->counted, r->index, f, e->now);
     engine_event(e, EVENT_REFUSE, r, f->ask_units, f->a_units);
     e->refused = true;
-    if (f->demand.kind == KV_ADMISSION) e->head_refused_though_free = f->e_units >= f->ask_units;
+    if (f->demand.kind == KV_ADMISSION && f->e_units >= f->ask_units) e->head_refused_though_free = true;
     if (e->probe.present) return;
     e->probe = (struct probe){.present = true,
                               .demand = f->demand,

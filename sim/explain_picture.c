@@ -230,7 +230,7 @@ static void draw_waiting(struct explain_screen *s, const struct engine *e)
         for (const struct sim_request *r = lists[q]->head; r; r = r->next, left--) {
             char name[24], text[80];
             snprintf(text, sizeof text, "%c request %.24s (%" PRIu64 "%s)", explain_letter(r->index), sim_request_name(r, name, sizeof name),
-                     r->prompt_tokens + r->outputs, r->ever_preempted ? " tokens, again" : " tokens");
+                     r->prompt_tokens + r->outputs, r->preemptions > 0 ? " tokens, again" : " tokens");
             if (!list_item(&l, r->index, text, left)) break;
         }
         list_end(&l);

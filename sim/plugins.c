@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocator/plugin.h"
+#include "sim/plugin.h"
 #include "sim/engine_core.h"
 #include "sim/options.h"
 
@@ -26,8 +26,8 @@ static int check_versions(const char *path, const struct pagesim_plugin *p, stru
     if (p->policy_abi != KV_ABI_VERSION) return wrong_version(path, "policy ABI", p->policy_abi, KV_ABI_VERSION, err);
     if (p->eviction_abi != KV_EVICTION_ABI_VERSION)
         return wrong_version(path, "eviction ABI", p->eviction_abi, KV_EVICTION_ABI_VERSION, err);
-    if (p->schedulers && p->scheduler_abi != SCHEDULER_ABI)
-        return wrong_version(path, "scheduler ABI", p->scheduler_abi, SCHEDULER_ABI, err);
+    if (p->schedulers && p->scheduler_abi != PAGESIM_SCHEDULER_ABI)
+        return wrong_version(path, "scheduler ABI", p->scheduler_abi, PAGESIM_SCHEDULER_ABI, err);
     return 0;
 }
 
@@ -108,10 +108,13 @@ static int check_evictions(const char *path, const struct pagesim_plugin *p, str
 static int check_schedulers(const char *path, const struct pagesim_plugin *p, struct err *err)
 {
     for (size_t i = 0; p->schedulers && p->schedulers[i]; i++) {
-        const struct scheduler *s = p->schedulers[i];
+        const struct scheduler_ops *s = p->schedulers[i];
         if (!is_name(s->name)) return bad_name(path, "scheduler", s->name, NOT_A_NAME, err);
-        if (s->serial || !s->pass || !s->summary || !s->source)
-            return bad_name(path, "scheduler", s->name, "lacks one of pass, summary, source, or is serial", err);
+        if (!s->pass || !s->summary || !s->source) return bad_name(path, "scheduler", s->name, "lacks one of pass, summary, source", err);
+        if ((s->create != NULL) != (s->destroy != NULL))
+            return bad_name(path, "scheduler", s->name, "has one of create, destroy, but not both", err);
+        if (!(s->default_watermark >= 0 && s->default_watermark < 1))
+            return bad_name(path, "scheduler", s->name, "has a default_watermark outside 0 <= .. < 1", err);
         if (scheduler_find(s->name)) return bad_name(path, "scheduler", s->name, "exists: choose another name", err);
     }
     return 0;

@@ -1,4 +1,4 @@
-/* Loading plug-ins (allocator/plugin.h). Before anything asks for a policy's name or the table of options. */
+/* Loading plug-ins (sim/plugin.h). Before anything asks for a policy's name or the table of options. */
 #ifndef PAGESIM_PLUGINS_H
 #define PAGESIM_PLUGINS_H
 

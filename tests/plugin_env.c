@@ -7,20 +7,26 @@
 
 #include "allocator/eviction.h"
 #include "allocator/kv_policy.h"
-#include "allocator/plugin.h"
+#include "sim/plugin.h"
+
+const struct pagesim_plugin *plugin_env_next(const char **paths)
+{
+    char path[4096];
+    if (!*paths || !**paths) return NULL;
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(*paths, ":"), *paths);
+    *paths += strcspn(*paths, ":");
+    *paths += **paths == ':';
+    void *object = dlopen(path, RTLD_NOW);
+    const struct pagesim_plugin *p = object ? dlsym(object, "pagesim_plugin") : NULL;
+    if (p) return p;
+    fprintf(stderr, "PAGESIM_TEST_PLUGINS: %s\n", dlerror());
+    exit(1);
+}
 
 void plugin_env_add(void)
 {
     const char *paths = getenv("PAGESIM_TEST_PLUGINS");
-    char path[4096];
-    for (; paths && *paths; paths += strcspn(paths, ":"), paths += *paths == ':') {
-        snprintf(path, sizeof path, "%.*s", (int)strcspn(paths, ":"), paths);
-        void *object = dlopen(path, RTLD_NOW);
-        const struct pagesim_plugin *p = object ? dlsym(object, "pagesim_plugin") : NULL;
-        if (!p) {
-            fprintf(stderr, "PAGESIM_TEST_PLUGINS: %s\n", dlerror());
-            exit(1);
-        }
+    for (const struct pagesim_plugin *p; (p = plugin_env_next(&paths)) != NULL;) {
         for (size_t i = 0; p->policies && p->policies[i]; i++)
             if (!kv_registry_add(p->policies[i])) exit(1);
         for (size_t i = 0; p->evictions && p->evictions[i]; i++)

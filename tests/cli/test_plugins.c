@@ -52,6 +52,7 @@ static int setup(void **state)
     must(&o, "(cd \"$ROOT\" && sh scripts/install_headers.sh \"$DIR/include/pagesim\")");
     must(&o, BUILD "\"$ROOT/tests/plugin_example/mine.c\" -o mine.so");
     must(&o, BUILD "\"$ROOT/tests/plugin_example/order.c\" -o order.so");
+    must(&o, BUILD "\"$ROOT/tests/plugin_example/scheduler.c\" -o scheduler.so");
     must(&o, "printf '{\"arrival_ns\": 0, \"prompt_tokens\": 100, \"output_tokens\": 20, \"max_tokens\": 60}\\n"
              "{\"arrival_ns\": 1000, \"prompt_tokens\": 50, \"output_tokens\": 30, \"max_tokens\": 30}\\n"
              "{\"arrival_ns\": 2000, \"prompt_tokens\": 200, \"output_tokens\": 5, \"max_tokens\": 10}\\n' > trace.jsonl");
@@ -109,6 +110,86 @@ static void eviction_order__outside_the_tree__is_a_choice_everywhere(void **stat
     must(*state, "$PAGESIM run --plugin ./mine.so --plugin ./order.so --policy prefix --evict mru --pool-tokens 400 trace.jsonl > /dev/null");
 }
 
+/* Written after the same rules, `in-order` decides what v1 decides: the results differ in the name alone. */
+static void scheduler__outside_the_tree__what_v1_does(void **state)
+{
+    static const char *const RUNS[] = {
+        "preset:azure-conv --max-requests 300 --policy dynamic --pool-tokens 12000 --step-time unit --step-ns 50ms",
+        "preset:azure-conv --max-requests 300 --policy prefix --pool-tokens 12000 --rules 2026-04 --max-num-seqs 20",
+        "preset:azure-code --max-requests 200 --policy static --pool-tokens 40000 --long-prefill-token-threshold 700",
+        "preset:shared-chat --max-requests 300 --policy prefix --pool-tokens 9000 --host-cache 1GB",
+        "samples.jsonl --policy prefix --pool-tokens 2000 --scheduling-policy priority",
+        "samples.jsonl --policy prefix --evict ttl --pool-tokens 1000 --check",
+        "trace.jsonl --policy prefix --pool-tokens 208 --block-size 4 --no-enable-chunked-prefill --check",
+    };
+    must(*state, "awk 'BEGIN { for (i = 0; i < 200; i++) printf \"{\\\"arrival_ns\\\": %d, \\\"prompt_tokens\\\": %d, \\\"output_tokens\\\": %d, "
+                 "\\\"n\\\": %d, \\\"priority\\\": %d}\\n\", i * 1000, 1 + i * 37 % 300, 1 + i * 53 % 90, 1 + i % 3, i * 7 % 5 }' > samples.jsonl");
+    char line[1024];
+    for (size_t i = 0; i < sizeof RUNS / sizeof RUNS[0]; i++) {
+        snprintf(line, sizeof line,
+                 "run() { $PAGESIM run %s --plugin ./scheduler.so --plain-loop --json --scheduler \"$@\"; }; "
+                 "run in-order --events a.csv > a.json && run v1 --events b.csv | sed 's/\"v1\"/\"in-order\"/' > b.json && cmp a.json b.json && cmp a.csv b.csv && "
+                 "test $(grep -c in-order a.json) -ge 1", RUNS[i]);
+        must(*state, line);
+    }
+}
+
+/* 100, 50 and 200 prompt tokens at once, 64 tokens a step, blocks of 16. v1 takes 64 of the first. By length the 50 go first, in 4 blocks,
+ * then 14 of the 100, in one. In the second step 1 + 63, then 1 + 23, which leaves 40 for the 200, in 3 blocks. */
+static void shortest_first__three_prompts__the_short_one_starts_first(void **state)
+{
+    must(*state, "sed 's/[12]000/0/' trace.jsonl > together.jsonl");
+    must(*state, "run() { $PAGESIM run --plugin ./scheduler.so --pool-tokens 800 --max-num-batched-tokens 64 --step-time unit --check together.jsonl "
+                 "--events e.csv --scheduler \"$@\" > /dev/null && grep admit e.csv | head -n 1; }; test \"$(run v1)\" = 0,admit,0,0,4 && run shortest-first && "
+                 "test \"$(grep admit e.csv | tr '\\n' ' ')\" = '0,admit,1,0,4 0,admit,0,0,1 2000000,admit,2,0,3 '");
+}
+
+static void scheduler_checks__broken_plug_ins__named_at_the_call(void **state)
+{
+    static const struct {
+        const char *options, *says;
+    } FAULTS[] = {
+        {"", NULL},
+        {"", "pass 2 (extend): request 0: it is scheduled in this pass already"},
+        {"--max-num-batched-tokens 64", "pass 1 (admit): request 0: 100 tokens for each of 1 sequences were given, the step has only 64 left"},
+        {"", "pass 2 (extend): request 0: 2 tokens were given, it has only 1 left to compute"},
+        {"", "pass 2 (extend): request 0: no tokens were given"},
+        {"", "pass 2 (extend): request 0: it does not run, it waits"},
+        {"--pool-tokens 160", "(units): request 2: it has ended"},
+        {"", "pass 1 (admit): request 0: it was not looked up, or the pool has changed since"},
+        {"", "pass 2 (admit): request 1: it was not looked up, or the pool has changed since"},
+        {"", "pass 1 (preempt): request 0: it was admitted in this pass"},
+        {"", "pass 2 (look_up): request 0: it was preempted in this pass, and has to wait until the next"},
+        {"", "pass 1 (unservable): request 0: the pool has as many units as it is said to need"},
+        {"--pool-tokens 208", "pass 17 (extend): request 1: it asks for as much again, although nothing has changed since it was refused"},
+        {"--max-num-seqs 1", "pass 2 (admit): request 1: its samples have no place among max_num_seqs"},
+        {"", "pass 1 (wait_for_slot): request 0: its samples have a place among max_num_seqs"},
+        {"", "pass 1 (next_waiting): request 0: it does not wait, it runs"},
+        {"--no-enable-chunked-prefill --max-num-batched-tokens 300", "pass 1 (admit): request 0: prompts may not be cut, and it was given less than it has left"},
+        {"", "pass 1 (admit): no request was given"},
+        {"", "(first_running): called outside of a pass"},
+        {"", "step 3: 3 requests are left and none can go on"},
+        {"", "requests are left and none goes on: scheduler broken made 10"},
+    };
+    const struct outside *o = *state;
+    char line[1024];
+    for (size_t i = 0; i < sizeof FAULTS / sizeof FAULTS[0]; i++) {
+        snprintf(line, sizeof line, BUILD "-DBROKEN=%zu \"$ROOT/tests/plugin_example/broken_scheduler.c\" -o broken.so", i);
+        must(o, line);
+        struct cli_result r;
+        snprintf(line, sizeof line, "ulimit -c 0; $PAGESIM run --plugin ./broken.so --scheduler broken --policy prefix --step-time unit trace.jsonl %s %s",
+                 strstr(FAULTS[i].options, "pool-tokens") ? "" : "--pool-tokens 272", FAULTS[i].options);
+        shell(&r, o, line);
+        bool failed = r.status != 0 && FAULTS[i].says && strstr(r.err, "scheduler broken") && strstr(r.err, FAULTS[i].says);
+        if (i == 19) failed = r.status == 1 && strstr(r.err, FAULTS[i].says);
+        if (failed != (FAULTS[i].says != NULL)) fail_msg("fault %zu: %d %s", i, r.status, r.err);
+        if (!FAULTS[i].says) check_u64_eq((uint64_t)r.status, 0);
+        cli_release(&r);
+    }
+    must(o, BUILD "-DBROKEN=0 -DOLD_ABI \"$ROOT/tests/plugin_example/broken_scheduler.c\" -o old.so");
+    refused(o, "$PAGESIM run --plugin ./old.so trace.jsonl", 2, "./old.so: found scheduler ABI version 99, expected 1");
+}
+
 static void loading__what_is_no_plug_in__one_clear_line(void **state)
 {
     const struct outside *o = *state;
@@ -160,6 +241,10 @@ static void contract_tests__plug_ins__pass(void **state)
                       "\"$(dirname \"$PAGESIM\")\"/tests/contract/test_allocator_contract");
     if (r.status != 0 || !strstr(r.out, "OK ] bump") || !strstr(r.out, "OK ] prefix evict=mru")) fail_msg("%s%s", r.out, r.err);
     cli_release(&r);
+    shell(&r, *state, "PAGESIM_TEST_PLUGINS=$DIR/scheduler.so && export PAGESIM_TEST_PLUGINS && cd \"$ROOT\" && "
+                      "\"$(dirname \"$PAGESIM\")\"/tests/model/test_engine_properties");
+    if (r.status != 0 || !strstr(r.out, "plug-in schedulers: sums hold") || !strstr(r.out, "in-order: the same bytes as v1")) fail_msg("%s%s", r.out, r.err);
+    cli_release(&r);
 }
 
 /* Runs the commands of the guide, its lines indented by four, in order, in a folder that looks like the tree. */
@@ -185,14 +270,14 @@ static void guide__every_command__runs(void **state)
         commands++;
     }
     assert_true(commands >= 8);
-    must(o, "test -s guide/results.jsonl && test -d guide/plots && test $(grep -c '\"bump\"' guide/results.jsonl) -ge 1");
+    must(o, "test -s guide/results.jsonl && test -d guide/plots && grep -q shortest-first guide/schedulers.jsonl && test -d guide/plots-schedulers && test $(grep -c '\"bump\"' guide/results.jsonl) -ge 1");
     must(o, "test -f guide/inst/lib/libpagesim.a && grep -q -e '-lpagesim' guide/inst/lib/pkgconfig/pagesim.pc");
     free(guide);
 }
 
 static void headers__cxx__compile(void **state)
 {
-    must(*state, "command -v c++ > /dev/null || exit 0; echo '#include <pagesim/plugin.h>' > x.cc && c++ -std=c++17 -Wall -Werror -I include -fsyntax-only x.cc");
+    must(*state, "command -v c++ > /dev/null || exit 0; printf '#include <pagesim/scheduler.h>\\n#include <pagesim/plugin.h>\\n' > x.cc && c++ -std=c++17 -Wall -Werror -I include -fsyntax-only x.cc");
 }
 
 int main(void)
@@ -202,6 +287,9 @@ int main(void)
         cmocka_unit_test(eviction_order__outside_the_tree__is_a_choice_everywhere),
         cmocka_unit_test(loading__what_is_no_plug_in__one_clear_line),
         cmocka_unit_test(checks__broken_plug_ins__named_at_the_call),
+        cmocka_unit_test(scheduler__outside_the_tree__what_v1_does),
+        cmocka_unit_test(shortest_first__three_prompts__the_short_one_starts_first),
+        cmocka_unit_test(scheduler_checks__broken_plug_ins__named_at_the_call),
         cmocka_unit_test(headers__cxx__compile),
         cmocka_unit_test(contract_tests__plug_ins__pass),
         cmocka_unit_test(guide__every_command__runs),

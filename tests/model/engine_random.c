@@ -106,6 +106,13 @@ static void random_request(uint64_t *state, struct engine_random *rc, uint64_t *
     if (content && prompt > 0) engine_random_content(state, r, rc->spans[c->count - 1]);
 }
 
+static const struct scheduler *forced;
+
+void engine_random_force(const struct scheduler *scheduler)
+{
+    forced = scheduler;
+}
+
 void engine_random_case(uint64_t seed, const struct engine_variant *v, struct engine_random *rc)
 {
     uint64_t state = seed;
@@ -128,6 +135,7 @@ void engine_random_case(uint64_t seed, const struct engine_variant *v, struct en
     g->whole_prompt_admission = engine_random_chance(&state, 60);
     g->max_num_batched_tokens = engine_random_chance(&state, 50) ? engine_random_between(&state, 1, 40) : 2048;
     if (engine_random_chance(&state, 50)) g->scheduler = scheduler_at(engine_random_between(&state, 0, scheduler_count() - 1));
+    if (forced) g->scheduler = forced;
     bool whole = !g->chunked_prefill || g->scheduler->whole_prompts;
     if (whole && g->max_num_batched_tokens < g->max_model_len) {
         g->max_num_batched_tokens = g->max_model_len;

@@ -31,6 +31,9 @@ struct engine_random {
 /* A host tier of random size, order and link, where the policy caches and there is no window. */
 void engine_random_host(uint64_t *state, struct engine_config *config);
 
+/* Random cases have this scheduler from now on; NULL: any. */
+void engine_random_force(const struct scheduler *scheduler);
+
 /* At most 14 requests, a pool of 20 to 600 slots. */
 void engine_random_case(uint64_t seed, const struct engine_variant *variant, struct engine_random *random);
 

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "sim/engine_core.h"
+#include "sim/plugin.h"
 #include "tests/model/engine_random.h"
+#include "tests/plugin_env.h"
 
 /* --- properties ---------------------------------------------------------------------------- */
 
@@ -99,6 +101,17 @@ static void run__random_traces__sums_hold_and_it_ends(void **state)
     }
 }
 
+/* Of plug-ins: the same for each of their schedulers. */
+static void run__plug_in_scheduler__sums_hold_and_it_ends(void **state)
+{
+    for (size_t i = 0; i < scheduler_count(); i++) {
+        if (!scheduler_at(i)->plugin) continue;
+        engine_random_force(scheduler_at(i));
+        run__random_traces__sums_hold_and_it_ends(state);
+        engine_random_force(NULL);
+    }
+}
+
 /* Field by field: structs have padding. */
 static bool same_episode(const struct episode *a, const struct episode *b)
 {
@@ -115,35 +128,54 @@ static bool same_episode(const struct episode *a, const struct episode *b)
            memcmp(a->time_in_class, b->time_in_class, sizeof a->time_in_class) == 0;
 }
 
-/* Once by the plain loop and once skipping, the latter checked at every call: neither may change anything,
- * episodes included. */
+/* The case of this seed with two settings: neither may change anything, episodes included. */
+static void check_same(uint64_t seed, const struct engine_variant *v, void (*set)(struct engine_config *config, size_t setting))
+{
+    static struct engine_random rc;
+    static struct engine_run run, first;
+    char *texts[2];
+    for (size_t k = 0; k < 2; k++) {
+        engine_random_case(seed, v, &rc);
+        set(&rc.c.config, k);
+        engine_case_run(&rc.c, &run);
+        texts[k] = engine_run_json(&run);
+        if (k == 0) memcpy(&first, &run, sizeof run);
+        engine_run_release(&run);
+    }
+    if (strcmp(texts[0], texts[1]) != 0) fail_msg("%s: two results", described(seed, v));
+    REQUIRE(first.episode_count == run.episode_count);
+    for (size_t k = 0; k < run.episode_count; k++) {
+        REQUIRE(first.episode_end[k] == run.episode_end[k]);
+        REQUIRE(same_episode(&first.episodes[k], &run.episodes[k]));
+    }
+    free(texts[0]);
+    free(texts[1]);
+}
+
+/* The skipping run is checked at every call. */
+static void plain_or_skipping(struct engine_config *config, size_t setting)
+{
+    config->check_every = setting;
+    config->plain_loop = setting == 0;
+}
+
 static void run__twice__same_bytes(void **state)
 {
-    const struct engine_variant *v = *state;
-    static struct engine_random rc;
-    static struct engine_run run;
-    for (uint64_t i = 0; i < ENGINE_RANDOM_RUNS; i++) {
-        uint64_t seed = 77000 + i;
-        char *texts[2];
-        static struct engine_run first;
-        for (size_t k = 0; k < 2; k++) {
-            engine_random_case(seed, v, &rc);
-            rc.c.config.check_every = k;
-            rc.c.config.plain_loop = k == 0;
-            engine_case_run(&rc.c, &run);
-            texts[k] = engine_run_json(&run);
-            if (k == 0) memcpy(&first, &run, sizeof run);
-            engine_run_release(&run);
-        }
-        if (strcmp(texts[0], texts[1]) != 0) fail_msg("%s: two results", described(seed, v));
-        REQUIRE(first.episode_count == run.episode_count);
-        for (size_t k = 0; k < run.episode_count; k++) {
-            REQUIRE(first.episode_end[k] == run.episode_end[k]);
-            REQUIRE(same_episode(&first.episodes[k], &run.episodes[k]));
-        }
-        free(texts[0]);
-        free(texts[1]);
-    }
+    for (uint64_t i = 0; i < ENGINE_RANDOM_RUNS; i++) check_same(77000 + i, *state, plain_or_skipping);
+}
+
+static void built_in_or_plug_in(struct engine_config *config, size_t setting)
+{
+    config->scheduler = scheduler_find(setting == 0 ? "v1" : "in-order");
+    config->by_priority = config->max_model_len % 3 == 0; /* some of them */
+}
+
+/* The plug-in `in-order` is written to decide what v1 decides. */
+static void run__in_order_plug_in__same_bytes_as_v1(void **state)
+{
+    engine_random_force(scheduler_find("v1"));
+    for (uint64_t i = 0; i < ENGINE_RANDOM_RUNS; i++) check_same(99000 + i, *state, built_in_or_plug_in);
+    engine_random_force(NULL);
 }
 
 /* --- a pool that is never short ------------------------------------------------------------- */
@@ -273,17 +305,33 @@ static struct CMUnitTest named(const char *what, CMUnitTestFunction function, co
     return (struct CMUnitTest){.name = name, .test_func = function, .initial_state = (void *)(uintptr_t)v};
 }
 
+/* Returns how many. */
+static size_t add_plugin_schedulers(void)
+{
+    size_t before = scheduler_count();
+    const char *paths = getenv("PAGESIM_TEST_PLUGINS");
+    for (const struct pagesim_plugin *p; (p = plugin_env_next(&paths)) != NULL;)
+        for (size_t i = 0; p->schedulers && p->schedulers[i]; i++)
+            if (!scheduler_add(p->schedulers[i])) exit(1);
+    return scheduler_count() - before;
+}
+
 int main(void)
 {
-    static struct CMUnitTest tests[2 * ENGINE_VARIANTS + 2] = { /* static: the names stay reachable */
+    static struct CMUnitTest tests[4 * ENGINE_VARIANTS + 2] = { /* static: the names stay reachable */
         cmocka_unit_test(run__pool_is_huge__no_refusals_and_equal_latency),
         cmocka_unit_test(lost_sharing__serial_runs__adds_up_to_the_infinite_cache),
     };
-    size_t n = 2;
+    size_t n = 2, added = add_plugin_schedulers();
     for (size_t i = 0; i < ENGINE_VARIANTS; i++) {
-        tests[n++] = named("random traces: sums hold and it ends", run__random_traces__sums_hold_and_it_ends,
-                           &engine_variants[i]);
-        tests[n++] = named("plain loop and skipping: the same bytes", run__twice__same_bytes, &engine_variants[i]);
+        const struct engine_variant *v = &engine_variants[i];
+        if (added > 0) {
+            tests[n++] = named("plug-in schedulers: sums hold and it ends", run__plug_in_scheduler__sums_hold_and_it_ends, v);
+            if (scheduler_find("in-order")) tests[n++] = named("in-order: the same bytes as v1", run__in_order_plug_in__same_bytes_as_v1, v);
+            continue;
+        }
+        tests[n++] = named("random traces: sums hold and it ends", run__random_traces__sums_hold_and_it_ends, v);
+        tests[n++] = named("plain loop and skipping: the same bytes", run__twice__same_bytes, v);
     }
     return _cmocka_run_group_tests("test_engine_properties", tests, n, NULL, NULL) != 0;
 }

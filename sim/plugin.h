@@ -12,6 +12,7 @@
 
 #include "allocator/eviction.h"
 #include "allocator/kv_policy.h"
+#include "sim/scheduler.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,21 +20,17 @@ extern "C" {
 
 #define PAGESIM_PLUGIN_ABI 1u
 
-struct scheduler;
-
 struct pagesim_plugin {
     /* PAGESIM_PLUGIN_HEADER: the versions that the plug-in was built for. */
-    uint32_t plugin_abi, policy_abi, eviction_abi;
+    uint32_t plugin_abi, policy_abi, eviction_abi, scheduler_abi;
     const struct kv_policy_ops *const *policies;    /* kv_policy.h */
     const struct kv_eviction_ops *const *evictions; /* eviction.h */
-    /* Schedulers see the whole engine (sim/engine_core.h), which has no stable layout: such a plug-in is built from
-     * the source of the same version, and says so with SCHEDULER_ABI. */
-    const struct scheduler *const *schedulers;
-    uint64_t scheduler_abi;
+    const struct scheduler_ops *const *schedulers;  /* scheduler.h */
 };
 
 #define PAGESIM_PLUGIN_HEADER                                                                      \
-    .plugin_abi = PAGESIM_PLUGIN_ABI, .policy_abi = KV_ABI_VERSION, .eviction_abi = KV_EVICTION_ABI_VERSION
+    .plugin_abi = PAGESIM_PLUGIN_ABI, .policy_abi = KV_ABI_VERSION, .eviction_abi = KV_EVICTION_ABI_VERSION, \
+    .scheduler_abi = PAGESIM_SCHEDULER_ABI
 
 extern const struct pagesim_plugin pagesim_plugin;
 
