@@ -12,6 +12,7 @@
 #include "sim/shared_prefix.h"
 #include "sim/turns.h"
 
+enum call_outcome { CALL_ADMITTED, CALL_EXTENDED, CALL_PREEMPTED, CALL_REFUSED };
 enum request_state { REQUEST_WAITING, REQUEST_RUNNING, REQUEST_SWAPPED, REQUEST_GONE };
 
 /* What is remembered of a request's refusals; apart from it, as most have none. */
@@ -77,7 +78,7 @@ struct sim_request {
 
     struct {                    /* of a plug-in's scheduler (scheduler_calls.c) */
         uint64_t pass;          /* the last in which it was scheduled, preempted or refused */
-        enum { CALL_ADMITTED, CALL_EXTENDED, CALL_PREEMPTED, CALL_REFUSED } outcome; /* then, the last */
+        enum call_outcome outcome; /* then, the last */
         uint64_t refused_tokens, refused_version; /* then: of the ask, of the pool */
         uint64_t furthest;      /* most tokens computed so far, before preemptions too */
     } calls;

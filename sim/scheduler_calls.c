@@ -42,9 +42,9 @@ static void must_run(const struct engine *e, const char *call, const struct sim_
     if (r->state != REQUEST_RUNNING) broken(e, call, r, "it does not run, it waits");
 }
 
-static bool has_outcome(const struct engine *e, const struct sim_request *r, int outcome)
+static bool has_outcome(const struct engine *e, const struct sim_request *r, enum call_outcome outcome)
 {
-    return r->calls.pass == e->calls.pass && (int)r->calls.outcome == outcome;
+    return r->calls.pass == e->calls.pass && r->calls.outcome == outcome;
 }
 
 static bool is_scheduled(const struct engine *e, const struct sim_request *r)
@@ -86,7 +86,7 @@ static void must_be_tokens(const struct engine *e, const char *call, const struc
 
 /* --- books of the pass ------------------------------------------------------------------------- */
 
-static void note(struct engine *e, struct sim_request *r, int outcome)
+static void note(struct engine *e, struct sim_request *r, enum call_outcome outcome)
 {
     r->calls.pass = e->calls.pass;
     r->calls.outcome = outcome;
