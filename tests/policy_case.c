@@ -45,14 +45,21 @@ static struct kv_policy *make_bare(const char *name, const struct kv_geometry *g
     return ops->create(geometry, values, observer, why, why_bytes);
 }
 
-struct kv_policy *policy_case_make(const char *name, const struct kv_geometry *geometry,
+struct kv_policy *policy_case_bare(const char *name, const struct kv_geometry *geometry,
                                    const char *options, const struct kv_observer *observer)
 {
     char why[200] = "";
-    struct kv_policy *inner = make_bare(name, geometry, options, observer, why, sizeof why);
-    if (inner == NULL)
+    struct kv_policy *policy = make_bare(name, geometry, options, observer, why, sizeof why);
+    if (policy == NULL)
         print_error("%s: %s\n", name, why);
-    assert_non_null(inner);
+    assert_non_null(policy);
+    return policy;
+}
+
+struct kv_policy *policy_case_make(const char *name, const struct kv_geometry *geometry,
+                                   const char *options, const struct kv_observer *observer)
+{
+    struct kv_policy *inner = policy_case_bare(name, geometry, options, observer);
     struct kv_policy *policy = kv_check_wrap(inner, geometry, 1, fail_on_violation, NULL);
     assert_non_null(policy);
     return policy;

@@ -9,6 +9,9 @@
  * one text serves several policies. observer may be NULL. Fails the test when create does. */
 struct kv_policy *policy_case_make(const char *name, const struct kv_geometry *geometry,
                                    const char *options, const struct kv_observer *observer);
+/* The same without a wrapper, for tests that have their own. */
+struct kv_policy *policy_case_bare(const char *name, const struct kv_geometry *geometry,
+                                   const char *options, const struct kv_observer *observer);
 /* What create answers for a geometry it must refuse; static storage. NULL when it did not refuse. */
 const char *policy_case_refusal(const char *name, const struct kv_geometry *geometry, const char *options);
 

@@ -1,12 +1,15 @@
 /* The reserving policies on random admissions and releases, behind the check wrapper with a walk at each call,
- * against maps of single units: who is admitted, what is held, what could be obtained. */
+ * against maps of single units: who is admitted, what is held, what could be obtained. A script's operations make sense in any
+ * state, so a failing one is shrunk by leaving operations out, and printed. */
 #include "tests/check.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocator/kv_check.h"
 #include "allocator/kv_policy.h"
 #include "tests/policy_case.h"
 
@@ -176,56 +179,121 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)((random_state >> 33) % below);
 }
 
-static void compare(struct kv_policy *p, const struct model *m, uint64_t model_unit_bytes)
+enum { OPS = 400 };
+
+/* Releases the three sequences if they hold something, else admits a request of so many. */
+struct op {
+    uint32_t first, slots, samples;
+    uint32_t pieces; /* above 0: then compares what could be obtained */
+};
+
+static struct op draw_op(size_t i)
 {
-    struct kv_facts facts;
-    kv_get_facts(p, &facts);
-    check_u64_eq(facts.free_bytes, count_free(m) * model_unit_bytes);
-    uint32_t pieces = 1 + draw(3);
-    struct kv_demand demand = { .kind = KV_ADMISSION, .pieces = pieces };
-    check_u64_eq(kv_obtainable(p, &demand), model_obtainable(m, pieces, UNITS));
+    return (struct op){ .first = draw(SEQS / 3) * 3, .slots = 1 + draw(LONGEST), .samples = 1 + draw(3),
+                        .pieces = i % 8 == 0 ? 1 + draw(3) : 0 };
 }
 
-static void step(struct kv_policy *p, struct model *m)
+/* "" when all is well, else what is wrong. */
+static char wrong[200];
+
+static void same(const char *what, uint64_t found, uint64_t expected)
 {
-    uint32_t first = draw(SEQS / 3) * 3, slots = 1 + draw(LONGEST), samples = 1 + draw(3);
-    kv_seq seqs[3] = { { first }, { first + 1 }, { first + 2 } };
-    if (m->length[first] > 0) {
+    if (found != expected && wrong[0] == '\0')
+        snprintf(wrong, sizeof wrong, "%s: found %" PRIu64 ", expected %" PRIu64, what, found, expected);
+}
+
+static void on_violation(void *context, uint64_t call_number, const char *call, const char *policy_name, const char *what)
+{
+    (void)context;
+    (void)policy_name;
+    if (wrong[0] == '\0')
+        snprintf(wrong, sizeof wrong, "check: call %" PRIu64 " (%s): %s", call_number, call, what);
+}
+
+static void compare(struct kv_policy *p, const struct model *m, uint64_t model_unit_bytes, uint32_t pieces)
+{
+    struct kv_facts facts;
+    struct kv_demand demand = { .kind = KV_ADMISSION, .pieces = pieces };
+    kv_get_facts(p, &facts);
+    same("free bytes", facts.free_bytes, count_free(m) * model_unit_bytes);
+    same("obtainable", kv_obtainable(p, &demand), model_obtainable(m, pieces, UNITS));
+}
+
+static void run_op(struct kv_policy *p, struct model *m, const struct op *op)
+{
+    kv_seq seqs[3] = { { op->first }, { op->first + 1 }, { op->first + 2 } };
+    if (m->length[op->first] > 0) {
         for (uint32_t k = 0; k < 3; k++)
-            give(m, first + k);
+            give(m, op->first + k);
         kv_release(p, seqs, 3);
     } else {
-        struct kv_request r = policy_case_request(slots, 1, samples);
-        enum kv_status expected = model_admit(m, seqs, samples, slots) ? KV_OK
-                                  : fits_empty(m, samples, slots) ? KV_NO_SPACE : KV_NEVER_FITS;
-        assert_int_equal(policy_case_admit(p, &r, seqs, slots, NULL, NULL), expected);
+        struct kv_request r = policy_case_request(op->slots, 1, op->samples);
+        enum kv_status expected = model_admit(m, seqs, op->samples, op->slots) ? KV_OK
+                                  : fits_empty(m, op->samples, op->slots) ? KV_NO_SPACE : KV_NEVER_FITS;
+        same("admission", policy_case_admit(p, &r, seqs, op->slots, NULL, NULL), expected);
     }
     if (m->kind == ANYWHERE)
         repack(m);
 }
 
-static void regions__random_script__agrees_with_a_map(void **state)
+/* The number of operations done when something went wrong, 0 when nothing did. */
+static size_t run_script(const struct setting *s, const struct op *ops, size_t count)
 {
-    const struct setting *s = *state;
     struct kv_geometry g = {
         .pool_bytes = (uint64_t)UNITS * SLOT_BYTES, .bytes_per_token = SLOT_BYTES,
         .block_tokens = s->block_tokens, .max_seqs = SEQS, .max_seq_tokens = UNITS,
     };
     static struct model m;
-    struct kv_policy *p = policy_case_make(s->policy, &g, s->options, NULL);
-    m = (struct model){ .kind = s->kind, .units = UNITS / s->block_tokens, .block_tokens = s->block_tokens };
+    struct kv_policy *inner = policy_case_bare(s->policy, &g, s->options, NULL);
+    struct kv_policy *p = kv_check_wrap(inner, &g, 1, on_violation, NULL);
     uint64_t unit_bytes = (uint64_t)SLOT_BYTES * s->block_tokens;
+    size_t done = 0;
+    assert_non_null(p);
+    m = (struct model){ .kind = s->kind, .units = UNITS / s->block_tokens, .block_tokens = s->block_tokens };
     if (s->kind == SIZE_CLASS) {
         m.units = UNITS * SLOT_PAGES;
         unit_bytes = 4096;
     }
-    random_state = 11;
-    for (int i = 0; i < 400; i++) {
-        step(p, &m);
-        if (i % 8 == 0)
-            compare(p, &m, unit_bytes);
+    wrong[0] = '\0';
+    for (; done < count && wrong[0] == '\0'; done++) {
+        run_op(p, &m, &ops[done]);
+        if (ops[done].pieces > 0)
+            compare(p, &m, unit_bytes, ops[done].pieces);
     }
     kv_destroy(p);
+    return wrong[0] != '\0' ? done : 0;
+}
+
+static void fail_with_shortest(const struct setting *s, struct op *ops, size_t count)
+{
+    for (size_t i = count; i-- > 0;) {
+        struct op shorter[OPS];
+        memcpy(shorter, ops, i * sizeof *ops);
+        memcpy(shorter + i, ops + i + 1, (count - i - 1) * sizeof *ops);
+        size_t failed_at = run_script(s, shorter, count - 1);
+        if (failed_at == 0)
+            continue;
+        count = failed_at;
+        i = i < count ? i : count;
+        memcpy(ops, shorter, count * sizeof *ops);
+    }
+    run_script(s, ops, count);
+    print_error("%s %s: %s, after\n", s->policy, s->options, wrong);
+    for (size_t i = 0; i < count; i++)
+        print_error("  sequences %u: %u slots, %u samples, compared %u\n", ops[i].first, ops[i].slots, ops[i].samples, ops[i].pieces);
+    fail();
+}
+
+static void regions__random_script__agrees_with_a_map(void **state)
+{
+    const struct setting *s = *state;
+    struct op ops[OPS];
+    random_state = 11;
+    for (size_t i = 0; i < OPS; i++)
+        ops[i] = draw_op(i);
+    size_t failed_at = run_script(s, ops, OPS);
+    if (failed_at > 0)
+        fail_with_shortest(s, ops, failed_at);
 }
 
 /* --- several arenas at once ---------------------------------------------------------------- */
