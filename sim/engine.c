@@ -452,10 +452,14 @@ static int count_rest(struct engine *e, struct wl_source *source, int more)
 
 static int stalled(struct engine *e)
 {
-    unsigned long long step = e->stats.steps, left = unfinished(e);
-    if (!scheduler_calls_in_vain(e)) return err_set(e->err, ERR_FAILED, "step %llu: %llu requests are left and none can go on", step, left);
-    return err_set(e->err, ERR_FAILED, "step %llu: %llu requests are left and none goes on: scheduler %s made %llu passes in a row that "
-                   "computed nothing new", step, left, e->config.scheduler->name, (unsigned long long)e->calls.barren_passes);
+    const struct scheduler *s = e->config.scheduler;
+    char why[160] = "";
+    if (scheduler_calls_in_vain(e))
+        snprintf(why, sizeof why, ": scheduler %s made %llu passes in a row that computed nothing new", s->name,
+                 (unsigned long long)e->calls.barren_passes);
+    else if (s->plugin) snprintf(why, sizeof why, ": scheduler %s scheduled nothing", s->name);
+    return err_set(e->err, ERR_FAILED, "step %llu: %llu requests are left and none can go on%s", (unsigned long long)e->stats.steps,
+                   (unsigned long long)unfinished(e), why);
 }
 
 /* The plain loop: every step is simulated on its own. */

@@ -65,11 +65,12 @@ struct scheduler_limits {
     uint64_t max_num_seqs;           /* running sequences; a request counts as many as it has samples */
     uint64_t max_model_len;          /* tokens of a sequence */
     uint64_t long_prefill_token_threshold; /* a request should get no more in a step; 0: none. Up to the scheduler */
+    uint64_t lookahead_tokens;       /* slots that are kept ahead of the tokens */
     uint64_t pool_units;             /* usable by requests */
     bool chunked_prefill;            /* prompts may be cut */
     bool by_priority;                /* the waiting queue is in order of priority, arrival, number; else first come, first served */
     bool policy_caches;              /* the policy shares prefixes: look-ups can hit */
-    bool policy_reserves;            /* an admission takes all that the request may ever need; units of growth are then zero */
+    bool policy_reserves;            /* an admission takes all that the request may ever need; growth then asks for nothing */
 };
 void scheduler_get_limits(const struct engine *engine, struct scheduler_limits *limits);
 
@@ -94,6 +95,7 @@ struct scheduler_request {
     /* Of each sequence, to be computed until the next output token, at least 1: a decoding request has one. While it waits, what
      * a cache may have of it is among them. */
     uint64_t left_tokens;
+    uint64_t taken_units; /* that it has asked for since its admission; 0 while it waits */
     uint32_t samples; /* sequences that it is, or will be */
     uint32_t width;   /* sequences that compute now: 1 as long as the samples share the prompt */
     uint32_t preemptions; /* so far */
@@ -118,13 +120,14 @@ struct sim_request *scheduler_next_waiting(const struct engine *engine, const st
 
 /* The largest ask of this request, for admission if it waits, for growth if it runs, that the pool would grant now. */
 uint64_t scheduler_obtainable_units(const struct engine *engine, const struct sim_request *request);
-/* Units for n more tokens of each sequence that computes: of a waiting request from its start, without the hit if it has just been
- * looked up. The pool may ask for more: look-ahead slots, and the whole prompt under --admission whole-prompt. */
-uint64_t scheduler_units(const struct engine *engine, const struct sim_request *request, uint64_t new_tokens);
-/* Units of the whole request, nothing shared with others, when each sequence has so many tokens; forked: its samples have grown
- * apart, behind the prompt. */
+/* Units that the pool must give until each sequence of the request has so many tokens; forked: its samples have grown apart behind the
+ * prompt. Of a waiting request without the hit, if it has just been looked up; of a running one beyond what it has. An admission or growth
+ * may ask for more: look-ahead slots, and the whole prompt under --admission whole-prompt. */
+uint64_t scheduler_units(const struct engine *engine, const struct sim_request *request, uint64_t tokens, bool forked);
+/* Units of such a request in all, if it shares nothing with others. */
 uint64_t scheduler_units_in_all(const struct engine *engine, const struct sim_request *request, uint64_t tokens, bool forked);
-/* Leading tokens of a waiting request that are cached, for choosing among requests: nothing is counted. */
+/* Leading tokens of a waiting request that are cached, for choosing among requests: nothing is counted. Makes the keys of its blocks when
+ * it is asked for the first time. */
 uint64_t scheduler_cached_tokens(struct engine *engine, struct sim_request *request);
 
 /* --- actions ----------------------------------------------------------------------------------- */
@@ -149,14 +152,14 @@ enum scheduler_answer scheduler_admit(struct engine *engine, struct sim_request 
  * SCHEDULER_ENDED: it runs alone and has outgrown the pool. */
 enum scheduler_answer scheduler_extend(struct engine *engine, struct sim_request *request, uint64_t new_tokens);
 
-/* Takes all memory from a running request, which waits then, before all others or where its priority belongs, and is computed
+/* Takes all memory from a running request (there is no swapping to the host), which waits then, before all others or where its priority belongs, and is computed
  * again. Only of one that was not admitted in this pass. One that runs alone and was refused in this pass has the
  * pool for itself and comes back to the same place; the second time without a new token it is ended, SCHEDULER_ENDED;
  * else SCHEDULER_OK. */
 enum scheduler_answer scheduler_preempt(struct engine *engine, struct sim_request *request);
 
-/* A scheduler that keeps memory back says no by this: unless so many units and the headroom beside them are obtainable by the waiting
- * request, true, and its refusal is booked, what is short of the headroom as kept back by the scheduler. */
+/* A scheduler that keeps memory back says no by this: unless so many units for the waiting request, and the headroom beside them, are
+ * obtainable, true, and its refusal is booked, with the headroom as kept back by the scheduler. */
 bool scheduler_hold_back(struct engine *engine, struct sim_request *request, uint64_t units, uint64_t headroom_units);
 
 /* A waiting request cannot start as there is no place among max_num_seqs. Booked once until it starts. */

@@ -168,6 +168,7 @@ void scheduler_get_limits(const struct engine *e, struct scheduler_limits *limit
         .max_num_seqs = c->max_num_seqs,
         .max_model_len = c->max_model_len,
         .long_prefill_token_threshold = c->long_prefill_token_threshold,
+        .lookahead_tokens = c->geometry.lookahead_tokens,
         .pool_units = e->policy->usable_units,
         .chunked_prefill = c->chunked_prefill,
         .by_priority = c->by_priority,
@@ -202,6 +203,7 @@ void scheduler_get_request(const struct engine *e, const struct sim_request *r, 
         .output_tokens = r->outputs,
         .computed_tokens = r->computed,
         .left_tokens = left_tokens(e, r),
+        .taken_units = r->taken_units,
         .samples = r->kv.samples,
         .width = request_width(r),
         .preemptions = r->preemptions,
@@ -259,25 +261,37 @@ uint64_t scheduler_obtainable_units(const struct engine *e, const struct sim_req
     return kv_obtainable(e->policy, &demand);
 }
 
-uint64_t scheduler_units(const struct engine *e, const struct sim_request *r, uint64_t new_tokens)
+static void must_be_lengths(const struct engine *e, const char *call, const struct sim_request *r, uint64_t tokens, bool forked)
 {
-    must_be_there(e, "units", r);
-    if (r->state == REQUEST_RUNNING) {
-        if (new_tokens > left_tokens(e, r)) broken(e, "units", r, "more tokens than it has left to compute");
-        return engine_growth_units(e, r, new_tokens);
-    }
+    must_be_there(e, call, r);
+    if (tokens > e->config.max_model_len) broken(e, call, r, "more tokens than max_model_len");
+    if (forked && tokens < r->prompt_tokens) broken(e, call, r, "samples grow apart behind the prompt, not before");
+}
+
+/* Of the waiting request, as it was looked up last, or none. */
+static const struct engine_hit *fresh_hit(const struct engine *e, const struct sim_request *r)
+{
     static const struct engine_hit none;
-    const struct engine_hit *hit = hit_is_fresh(e, r) ? &e->calls.hit : &none;
-    if (new_tokens > request_target(r) - hit->tokens) broken(e, "units", r, "more tokens than it has left to compute");
-    uint64_t units = kv_units_for(e->policy, &r->kv, hit->tokens + new_tokens, false);
+    return hit_is_fresh(e, r) ? &e->calls.hit : &none;
+}
+
+static uint64_t without_hit(uint64_t units, const struct engine_hit *hit)
+{
     return above(units, hit->device.blocks) + hit->device.free_blocks;
+}
+
+uint64_t scheduler_units(const struct engine *e, const struct sim_request *r, uint64_t tokens, bool forked)
+{
+    must_be_lengths(e, "units", r, tokens, forked);
+    bool apart = (forked || r->forked) && r->kv.samples > 1;
+    uint64_t units = kv_units_for(e->policy, &r->kv, tokens, apart);
+    if (r->state == REQUEST_WAITING) return without_hit(units, fresh_hit(e, r));
+    return above(units, kv_units_for(e->policy, &r->kv, r->computed, r->forked && r->written_since_fork));
 }
 
 uint64_t scheduler_units_in_all(const struct engine *e, const struct sim_request *r, uint64_t tokens, bool forked)
 {
-    must_be_there(e, "units_in_all", r);
-    if (tokens > e->config.max_model_len) broken(e, "units_in_all", r, "more tokens than max_model_len");
-    if (forked && tokens < r->prompt_tokens) broken(e, "units_in_all", r, "forked with less than its prompt");
+    must_be_lengths(e, "units_in_all", r, tokens, forked);
     return kv_units_for(e->policy, &r->kv, tokens, forked && r->kv.samples > 1);
 }
 
@@ -373,10 +387,7 @@ bool scheduler_hold_back(struct engine *e, struct sim_request *r, uint64_t units
     must_wait(e, "hold_back", r);
     must_be_free(e, "hold_back", r);
     if (headroom_units > UINT64_MAX - units) broken(e, "hold_back", r, "units and headroom exceed 64 bits");
-    static const struct engine_hit none;
-    const struct engine_hit *hit = hit_is_fresh(e, r) ? &e->calls.hit : &none;
-    uint64_t needed = kv_units_for(e->policy, &r->kv, r->kv.final_tokens, r->kv.samples > 1);
-    needed = above(needed, hit->device.blocks) + hit->device.free_blocks;
+    uint64_t needed = without_hit(kv_units_for(e->policy, &r->kv, r->kv.final_tokens, r->kv.samples > 1), fresh_hit(e, r));
     return engine_hold_back(e, r, KV_ADMISSION, units, min_u64(needed, units), headroom_units);
 }
 

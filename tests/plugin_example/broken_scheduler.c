@@ -79,7 +79,7 @@ static void admit(struct engine *e)
         if (BROKEN == CUT_PROMPT || BROKEN == IN_VAIN) tokens = 1;
         if (BROKEN == OLD_LOOK_UP && scheduler_first_running(e)) scheduler_extend(e, scheduler_first_running(e), 1);
         enum scheduler_answer answer = scheduler_admit(e, r, tokens);
-        if (answer == SCHEDULER_ENDED && BROKEN == ENDED) scheduler_units(e, r, 1);
+        if (answer == SCHEDULER_ENDED && BROKEN == ENDED) scheduler_units(e, r, 1, false);
         if (answer == SCHEDULER_REFUSED) return;
         if (BROKEN == ADMITTED_OUT) scheduler_preempt(e, r);
         if (BROKEN == LOST_NEXT) next = scheduler_next_waiting(e, r);
