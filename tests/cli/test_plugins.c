@@ -257,6 +257,10 @@ static void contract_tests__plug_ins__pass(void **state)
                       "\"$(dirname \"$PAGESIM\")\"/tests/contract/test_allocator_contract");
     if (r.status != 0 || !strstr(r.out, "OK ] bump") || !strstr(r.out, "OK ] prefix evict=mru")) fail_msg("%s%s", r.out, r.err);
     cli_release(&r);
+    shell(&r, *state, "PAGESIM_TEST_PLUGINS=$DIR/order.so && export PAGESIM_TEST_PLUGINS && cd \"$ROOT\" && "
+                      "\"$(dirname \"$PAGESIM\")\"/tests/model/test_late_keys");
+    if (r.status != 0 || !strstr(r.out, "OK ] mru")) fail_msg("%s%s", r.out, r.err);
+    cli_release(&r);
     shell(&r, *state, "PAGESIM_TEST_PLUGINS=$DIR/scheduler.so:$DIR/reserving.so && export PAGESIM_TEST_PLUGINS && cd \"$ROOT\" && "
                       "\"$(dirname \"$PAGESIM\")\"/tests/model/test_engine_properties");
     if (r.status != 0 || !strstr(r.out, "plug-in schedulers: sums hold") || !strstr(r.out, "plug-ins like built-in schedulers: the same bytes")) fail_msg("%s%s", r.out, r.err);

@@ -12,6 +12,7 @@
 #include "allocator/eviction.h"
 #include "sim/engine_core.h"
 #include "tests/model/engine_random.h"
+#include "tests/plugin_env.h"
 
 static FILE *events;
 
@@ -156,6 +157,7 @@ static void keys_late__random_runs__same_events(void **state)
 
 int main(void)
 {
+    plugin_env_add();
     static struct CMUnitTest tests[64];
     size_t n = 0;
     for (; n < kv_eviction_count(); n++) {

@@ -70,7 +70,7 @@ static uint32_t mru_evict(struct kv_eviction *order)
 }
 
 static const struct kv_eviction_ops mru_ops = {
-    .flags = KV_EVICTION_ORPHANS,
+    .flags = KV_EVICTION_ORPHANS | KV_EVICTION_LATE_KEYS, /* it does not look at fillings */
     .name = "mru",
     .summary = "given back last",
     .source = "an example",
