@@ -174,7 +174,7 @@ static void set_keys(struct paged *p, kv_seq seq, const uint64_t *keys, uint64_t
 static void give_up_copies(struct paged *p, const uint64_t *keys, uint64_t from, uint64_t keyed_tokens)
 {
     uint64_t end = keyed_tokens / p->base.block_tokens;
-    if (p->base.foresees && from < end)
+    if (from < end)
         block_queue_foresee(&p->queue, keys + from, end - from, false);
 }
 
@@ -293,7 +293,7 @@ enum kv_status paged_admit(struct kv_policy *policy, const struct kv_ask *ask, s
         return KV_NO_SPACE;
     taken->new_blocks = (uint32_t)minus_or_zero(plan.end, plan.base);
     tell_kind(p, ask->request);
-    if (ask->keyed_tokens > 0)
+    if (policy->foresees && ask->keyed_tokens > 0)
         give_up_copies(p, ask->keys[0], plan.base, ask->keyed_tokens);
     fill_table(p, ask, &plan);
     if (p->caches && ask->keyed_tokens > 0)
@@ -387,7 +387,7 @@ enum kv_status paged_extend(struct kv_policy *policy, const struct kv_ask *ask, 
     }
     taken->new_blocks = (uint32_t)minus_or_zero(end, block_table_seq(&p->table, ask->seqs[0])->blocks);
     tell_kind(p, ask->request);
-    for (uint32_t k = 0; k < ask->seq_count && ask->keyed_tokens > 0; k++)
+    for (uint32_t k = 0; policy->foresees && k < ask->seq_count && ask->keyed_tokens > 0; k++)
         give_up_copies(p, ask->keys[k], first_unkeyed(block_table_seq(&p->table, ask->seqs[k])), ask->keyed_tokens);
     for (uint32_t k = 0; k < ask->seq_count; k++)
         grow_sequence(p, ask, k, end);

@@ -134,7 +134,7 @@ void engine_move_clock(struct engine *e, uint64_t now)
         kv_get_cache_facts(e->policy, &facts);
         if (engine_window_open(e)) e->stats.evictions += facts.evicted_blocks - e->evictions_seen;
         e->evictions_seen = facts.evicted_blocks;
-        engine_host_flush(e);
+        if (e->host) engine_host_flush(e);
     }
     e->now = now;
 }
@@ -255,6 +255,7 @@ static uint64_t step_duration(struct engine *e)
     work.decode_context_tokens += e->park.context_tokens + e->park.width;
     work.logit_seqs += e->park.width;
     uint64_t compute = step_time_ns(&e->config.step_time, &work);
+    if ((e->traffic.to_device_bytes | e->traffic.to_host_bytes) == 0) return compute;
     uint64_t duration = host_link_step_ns(&e->config.host.link, compute, &e->traffic);
     if (engine_window_open(e)) e->stats.host.transfer_ns += duration - compute;
     return duration;
@@ -375,7 +376,7 @@ static bool run_step(struct engine *e, uint64_t next_arrival_ns)
     if (e->stats.stopped) return false;
     park_book(e);
     if (e->edge && !edge_begin_step(e)) return false;
-    engine_host_end_pass(e);
+    if (e->host) engine_host_end_pass(e);
     bool idle = e->scheduled_count == 0 && e->preempted.count == 0 && e->park.width == 0 &&
                 e->traffic.to_device_bytes + e->traffic.to_host_bytes == 0;
     /* In recorded cases a step that only rejects has a line. Elsewhere the next step's line tells it: writing
@@ -397,7 +398,7 @@ static bool run_step(struct engine *e, uint64_t next_arrival_ns)
     count_step(e);
     engine_move_clock(e, e->now + duration);
     accounting_advance(&e->accounting, e->now);
-    engine_tell_time(e, e->now);
+    if (e->policy->keeps_time) engine_tell_time(e, e->now);
     if (e->edge) edge_end_step(e, duration);
     if (yields_in_window(e)) e->stats.output_tokens += e->park.width;
     end_step(e);
