@@ -208,13 +208,13 @@ static double rank_of(const struct wa *wa, uint32_t object)
     return fit.share * (exp(-fit.rate * age) - exp(-fit.rate * (age + wa->life)));
 }
 
-static uint32_t wa_next_victim(const struct kv_eviction *order)
+/* Not offered as next_victim: owners ask that for what costs nothing. */
+static uint32_t choose(const struct wa *wa)
 {
-    const struct wa *wa = (const struct wa *)order;
     uint32_t victim = KV_OBJECT_NONE, lists = 0;
     double least = 0;
 
-    assert(order->count > 0);
+    assert(wa->base.count > 0);
     for (uint32_t category = 0; category < KV_EVICTION_CATEGORIES; category++) {
         uint32_t oldest = object_lists_oldest(&wa->lists, category);
 
@@ -243,7 +243,7 @@ static uint32_t wa_next_victim(const struct kv_eviction *order)
 static uint32_t wa_evict(struct kv_eviction *order)
 {
     struct wa *wa = (struct wa *)order;
-    uint32_t victim = wa_next_victim(order);
+    uint32_t victim = choose(wa);
     uint32_t ahead = object_lists_ahead(&wa->lists, wa->state[victim].category, AHEAD);
 
     if (ahead != KV_OBJECT_NONE)
@@ -287,7 +287,6 @@ const struct kv_eviction_ops kv_eviction_wa_ops = {
     .share = wa_share,
     .touch = wa_touch,
     .evict = wa_evict,
-    .next_victim = wa_next_victim,
     .soon = wa_soon,
     .check = wa_check,
 };

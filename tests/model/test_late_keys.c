@@ -68,6 +68,10 @@ static const char *left_over(const struct engine_run *run, size_t requests)
     if (s->requests != requests || requests != s->finished + s->rejected + s->unservable + s->aborted) return "a request is lost";
     if (facts.held_bytes > 0 || facts.referenced_bytes > 0) return "memory is held by nobody";
     if (facts.cached_bytes + facts.pinned_bytes != cache.keyed_blocks * e->policy->unit_bytes) return "a block with a key is not cached";
+    const struct integrals *whole = &run->accounting->whole;
+    u128 bytes = 0;
+    for (int state = 0; state < STATE_COUNT; state++) bytes += whole->state_byte_time[state];
+    if (bytes != whole->time * e->config.geometry.pool_bytes) return "the states are not the pool";
     if (e->running_seqs > 0 || e->free_seq_count != e->config.geometry.max_seqs) return "a sequence is lost";
     return kv_check_walk(e->policy);
 }
