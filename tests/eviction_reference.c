@@ -12,6 +12,7 @@ struct reference_rule {
     void (*hit)(struct reference *r, uint32_t object); /* before it leaves the order */
     void (*give)(struct reference *r, uint32_t object);
     uint32_t (*evict)(struct reference *r);
+    bool touch_is_nothing; /* else a touch is a take and a give */
 };
 
 /* --- lists, oldest first -------------------------------------------------------------------------- */
@@ -595,25 +596,54 @@ static uint32_t wa_evict(struct reference *r)
     return victim;
 }
 
+/* --- random ------------------------------------------------------------------------------------------ */
+
+/* A bag: the last takes the place of one that leaves. */
+static void random_leave(struct reference *r, uint32_t object)
+{
+    r->a.items[index_of(&r->a, object)] = r->a.items[r->a.count - 1];
+    r->a.count--;
+}
+
+static void random_give(struct reference *r, uint32_t object)
+{
+    append(&r->a, object);
+}
+
+/* splitmix64 (Vigna 2015): the n-th number from its start; the upper half of it as a fraction of the bag. */
+static uint32_t random_evict(struct reference *r)
+{
+    uint64_t x = r->values[0].count + ++r->draws * UINT64_C(0x9e3779b97f4a7c15);
+    uint32_t victim;
+
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    x = (x ^ (x >> 31)) / (UINT64_C(1) << 32);
+    victim = (uint32_t)r->a.items[x * r->a.count / (UINT64_C(1) << 32)];
+    random_leave(r, victim);
+    return victim;
+}
+
 /* --- the contract ------------------------------------------------------------------------------------ */
 
 static const struct reference_rule rules[] = {
-    {"lru", NULL, NULL, NULL, NULL, lru_evict},
-    {"lfu", NULL, NULL, NULL, NULL, lfu_evict},
-    {"priority", NULL, NULL, NULL, NULL, priority_evict},
-    {"ttl", NULL, NULL, NULL, ttl_give, ttl_evict},
-    {"queue-aware", NULL, NULL, NULL, NULL, queue_aware_evict},
-    {"length-aware", NULL, NULL, NULL, NULL, length_evict},
-    {"opt", NULL, NULL, NULL, NULL, opt_evict},
-    {"gdsf", NULL, NULL, NULL, gdsf_give, gdsf_evict},
-    {"leaf-lru", NULL, NULL, NULL, NULL, leaf_evict},
-    {"fifo", NULL, NULL, NULL, queue_give, fifo_evict},
-    {"sieve", NULL, unmark, set_mark, queue_give, sieve_evict},
-    {"s3fifo", NULL, s3_insert, s3_hit, s3_give, s3_evict},
-    {"2q", two_miss, two_insert, NULL, two_give, two_evict},
-    {"slru", NULL, unmark, slru_hit, slru_give, slru_evict},
-    {"arc", arc_miss, arc_insert, arc_hit, arc_give, arc_evict},
-    {"wa", wa_miss, NULL, wa_hit, wa_give, wa_evict},
+    {"lru", NULL, NULL, NULL, NULL, lru_evict, false},
+    {"lfu", NULL, NULL, NULL, NULL, lfu_evict, false},
+    {"priority", NULL, NULL, NULL, NULL, priority_evict, false},
+    {"ttl", NULL, NULL, NULL, ttl_give, ttl_evict, false},
+    {"queue-aware", NULL, NULL, NULL, NULL, queue_aware_evict, false},
+    {"length-aware", NULL, NULL, NULL, NULL, length_evict, false},
+    {"opt", NULL, NULL, NULL, NULL, opt_evict, false},
+    {"gdsf", NULL, NULL, NULL, gdsf_give, gdsf_evict, false},
+    {"leaf-lru", NULL, NULL, NULL, NULL, leaf_evict, false},
+    {"fifo", NULL, NULL, NULL, queue_give, fifo_evict, false},
+    {"sieve", NULL, unmark, set_mark, queue_give, sieve_evict, false},
+    {"s3fifo", NULL, s3_insert, s3_hit, s3_give, s3_evict, false},
+    {"2q", two_miss, two_insert, NULL, two_give, two_evict, false},
+    {"slru", NULL, unmark, slru_hit, slru_give, slru_evict, false},
+    {"arc", arc_miss, arc_insert, arc_hit, arc_give, arc_evict, false},
+    {"wa", wa_miss, NULL, wa_hit, wa_give, wa_evict, false},
+    {"random", NULL, NULL, random_leave, random_give, random_evict, true},
 };
 
 bool reference_init(struct reference *r, const char *name, uint32_t objects, const struct kv_value *values)
@@ -716,6 +746,8 @@ void reference_take(struct reference *r, uint32_t object)
 
 void reference_touch(struct reference *r, uint32_t object)
 {
+    if (r->rule->touch_is_nothing)
+        return;
     reference_take(r, object);
     reference_give(r, object);
 }

@@ -33,7 +33,7 @@ struct reference {
     bool pinned[REFERENCE_OBJECTS_MAX], expected[REFERENCE_OBJECTS_MAX];
     uint64_t ends_ns[REFERENCE_OBJECTS_MAX], now_ns;
     struct kv_value values[KV_OPTIONS_MAX]; /* of the order's options */
-    uint64_t clock, serials, aged;
+    uint64_t clock, serials, aged, draws;
     uint32_t category, hand, missed;
     int64_t priority;
     struct reference_list a, b;           /* lists of objects */
@@ -42,7 +42,7 @@ struct reference {
     double cat_uses[KV_EVICTION_CATEGORIES], cat_reuses[KV_EVICTION_CATEGORIES], cat_time[KV_EVICTION_CATEGORIES];
 };
 
-/* false: there is no reference for the order (random). */
+/* false: there is no reference for the order, a plug-in's. */
 bool reference_init(struct reference *reference, const char *name, uint32_t objects, const struct kv_value *values);
 void reference_begin(struct reference *reference, struct kv_kind kind);
 void reference_miss(struct reference *reference, uint64_t key);
