@@ -259,7 +259,7 @@ bool engine_hold_back(struct engine *engine, struct sim_request *request, enum k
 /* Whether admitting this head with this budget would be refused again, because nothing has changed since it was
  * refused; then the new attempt is booked. */
 bool engine_refused_again(struct engine *engine, struct sim_request *request, uint64_t budget);
-/* Admits the head of the queue with new_tokens of work (wanted_tokens, cut to the budget), or books the refusal. KV_NEVER_FITS: a verdict is
+/* Admits a waiting request, of a built-in scheduler the head of the queue, with new_tokens of work (wanted_tokens, cut to the budget), or books the refusal. KV_NEVER_FITS: a verdict is
  * due. On KV_OK it is the last of the running ones. */
 enum kv_status engine_admit(struct engine *engine, struct sim_request *request,
                             const struct engine_hit *hit, uint64_t wanted_tokens,
@@ -292,7 +292,7 @@ bool engine_swap_in(struct engine *engine, struct sim_request *request, uint64_t
 void engine_unservable(struct engine *engine, struct sim_request *request, bool outgrew_pool);
 /* The request runs alone and was refused: true when it can never go on. */
 bool engine_outgrew_pool(struct engine *engine, struct sim_request *request);
-/* The head of the queue waits for a place among max_num_seqs. */
+/* A waiting request that would start now waits for a place among max_num_seqs. */
 void engine_slot_wait(struct engine *engine, struct sim_request *request);
 
 /* What an admission or a growth asks the policy for. The first chooses free sequences for the request. */

@@ -111,6 +111,8 @@ static int check_schedulers(const char *path, const struct pagesim_plugin *p, st
         const struct scheduler_ops *s = p->schedulers[i];
         if (!is_name(s->name)) return bad_name(path, "scheduler", s->name, NOT_A_NAME, err);
         if (!s->pass || !s->summary || !s->source) return bad_name(path, "scheduler", s->name, "lacks one of pass, summary, source", err);
+        if (s->flags & ~(uint32_t)(SCHEDULER_WHOLE_PROMPTS | SCHEDULER_WATERMARK_ALWAYS))
+            return bad_name(path, "scheduler", s->name, "has unknown flags", err);
         if ((s->create != NULL) != (s->destroy != NULL))
             return bad_name(path, "scheduler", s->name, "has one of create, destroy, but not both", err);
         if (!(s->default_watermark >= 0 && s->default_watermark < 1))

@@ -35,7 +35,7 @@ struct engine;      /* a run under way */
 struct sim_request; /* a request between its arrival and its end */
 
 enum scheduler_flags {
-    /* Never cuts a prompt: --max-num-batched-tokens must be at least --max-model-len, and is by default. */
+    /* Never cuts a prompt, which is checked: --max-num-batched-tokens must be at least --max-model-len, and is by default. */
     SCHEDULER_WHOLE_PROMPTS = 1 << 0,
     /* The policy keeps --watermark free at every admission; without, only while something runs. */
     SCHEDULER_WATERMARK_ALWAYS = 1 << 1,

@@ -316,12 +316,14 @@ uint64_t scheduler_look_up(struct engine *e, struct sim_request *r)
     return request_target(r) - e->calls.hit.tokens;
 }
 
-/* An uncut prompt, or at least the most of it that the threshold lets through. */
+/* A scheduler that says so never cuts a prompt; else, where prompts may not be cut, the threshold may. */
 static void must_be_whole(const struct engine *e, const struct sim_request *r, uint64_t tokens, uint64_t left)
 {
-    uint64_t threshold = e->config.long_prefill_token_threshold;
+    bool never_cuts = e->config.scheduler->whole_prompts;
+    uint64_t threshold = never_cuts ? 0 : e->config.long_prefill_token_threshold;
     if (threshold > 0) left = min_u64(left, threshold);
-    if (!e->config.chunked_prefill && tokens < left) broken(e, "admit", r, "prompts may not be cut, and it was given less than it has left");
+    if ((never_cuts || !e->config.chunked_prefill) && tokens < left)
+        broken(e, "admit", r, "prompts may not be cut, and it was given less than it has left");
 }
 
 enum scheduler_answer scheduler_admit(struct engine *e, struct sim_request *r, uint64_t new_tokens)

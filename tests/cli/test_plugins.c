@@ -204,6 +204,16 @@ static void scheduler_checks__broken_plug_ins__named_at_the_call(void **state)
     }
     must(o, BUILD "-DBROKEN=0 -DOLD_ABI \"$ROOT/tests/plugin_example/broken_scheduler.c\" -o old.so");
     refused(o, "$PAGESIM run --plugin ./old.so trace.jsonl", 2, "./old.so: found scheduler ABI version 99, expected 1");
+    must(o, BUILD "-Wno-unused-function -DBROKEN=0 -DTABLE='.flags = 0' \"$ROOT/tests/plugin_example/broken_scheduler.c\" -o half.so");
+    refused(o, "$PAGESIM run --plugin ./half.so trace.jsonl", 2, "./half.so: scheduler 'broken' has one of create, destroy, but not both");
+    must(o, BUILD "-DBROKEN=16 -DTABLE='.destroy = destroy, .flags = SCHEDULER_WHOLE_PROMPTS' \"$ROOT/tests/plugin_example/broken_scheduler.c\" -o cuts.so");
+    refused(o, "$PAGESIM run --plugin ./cuts.so --scheduler broken trace.jsonl --max-num-batched-tokens 64", 2, "expected at least --max-model-len, 205");
+    refused(o, "ulimit -c 0; $PAGESIM run --plugin ./cuts.so --scheduler broken trace.jsonl", 134, "pass 1 (admit): request 0: prompts may not be cut");
+    must(o, BUILD "-DBROKEN=0 -DTABLE='.destroy = destroy, .flags = 4' \"$ROOT/tests/plugin_example/broken_scheduler.c\" -o flags.so");
+    refused(o, "$PAGESIM run --plugin ./flags.so trace.jsonl", 2, "./flags.so: scheduler 'broken' has unknown flags");
+    must(o, BUILD "-DBROKEN=0 -DTABLE='.destroy = destroy, .default_watermark = 1.5' \"$ROOT/tests/plugin_example/broken_scheduler.c\" -o mark.so");
+    refused(o, "$PAGESIM run --plugin ./mark.so trace.jsonl", 2, "./mark.so: scheduler 'broken' has a default_watermark outside 0 <= .. < 1");
+    refused(o, "$PAGESIM run --plugin ./scheduler.so --plugin ./scheduler.so trace.jsonl", 2, "scheduler 'in-order' exists");
 }
 
 static void loading__what_is_no_plug_in__one_clear_line(void **state)
@@ -291,7 +301,7 @@ static void guide__every_command__runs(void **state)
     }
     assert_true(commands >= 8);
     must(o, "test -s guide/results.jsonl && test -d guide/plots && grep -q shortest-first guide/schedulers.jsonl && test -d guide/plots-schedulers && test $(grep -c '\"bump\"' guide/results.jsonl) -ge 1");
-    must(o, "test -f guide/inst/lib/libpagesim.a && grep -q -e '-lpagesim' guide/inst/lib/pkgconfig/pagesim.pc");
+    must(o, "nm guide/inst/lib/libpagesim.a | grep -q 'T scheduler_admit' && grep -q -e '-lpagesim' guide/inst/lib/pkgconfig/pagesim.pc");
     free(guide);
 }
 
