@@ -12,7 +12,7 @@
 
 extern const struct kv_eviction_ops kv_eviction_arc_ops;
 
-enum { AHEAD = 4 }; /* objects whose keys' ghosts are asked for from memory before they are added */
+enum { AHEAD = 3 }; /* objects whose keys' ghosts are asked for from memory before they are added */
 enum { T1, T2, LISTS };
 enum where { NOWHERE, IN_B1, IN_B2 };
 
@@ -134,8 +134,11 @@ static void arc_touch(struct kv_eviction *order, uint32_t object)
 /* Evicts the oldest of a list, remembered by its ghost or not. */
 static uint32_t evict_from(struct arc *arc, unsigned list, bool remembered)
 {
-    uint32_t victim = object_lists_oldest(&arc->lists, list), ahead = object_lists_ahead(&arc->lists, list, AHEAD);
+    uint32_t victim = object_lists_oldest(&arc->lists, list), ahead = object_lists_ahead(&arc->lists, list, 2 * AHEAD);
 
+    if (ahead != KV_OBJECT_NONE)
+        __builtin_prefetch(&arc->state[ahead]);
+    ahead = object_lists_ahead(&arc->lists, list, AHEAD);
     if (ahead != KV_OBJECT_NONE)
         ghost_list_prefetch(&arc->ghosts[list], arc->state[ahead].key);
     object_lists_remove(&arc->lists, victim);

@@ -36,7 +36,7 @@ static const struct kv_option rank_option = {
 };
 static const struct kv_option *const wa_options[] = {&rank_option, NULL};
 
-enum { AHEAD = 4 }; /* objects whose keys' ghosts are asked for from memory before they are added */
+enum { AHEAD = 3 }; /* objects whose keys' ghosts are asked for from memory before they are added */
 
 struct category {
     double uses, reuses, reuse_time; /* sums, fading */
@@ -244,8 +244,11 @@ static uint32_t wa_evict(struct kv_eviction *order)
 {
     struct wa *wa = (struct wa *)order;
     uint32_t victim = choose(wa);
-    uint32_t ahead = object_lists_ahead(&wa->lists, wa->state[victim].category, AHEAD);
+    uint32_t ahead = object_lists_ahead(&wa->lists, wa->state[victim].category, 2 * AHEAD);
 
+    if (ahead != KV_OBJECT_NONE)
+        __builtin_prefetch(&wa->state[ahead]);
+    ahead = object_lists_ahead(&wa->lists, wa->state[victim].category, AHEAD);
     if (ahead != KV_OBJECT_NONE)
         ghost_list_prefetch(&wa->ghosts, wa->state[ahead].key);
     wa->life += ((double)(wa->clock - wa->state[victim].used) - wa->life) / 64;
