@@ -10,9 +10,9 @@ void paged_facts(const struct kv_policy *policy, struct kv_facts *facts)
 {
     const struct paged *p = (const struct paged *)policy;
     uint64_t unit = policy->unit_bytes;
-    /* Without caching the queue is all zero. */
+    /* Of queue and ring, the one that is not there is all zero. */
     uint64_t cached = p->queue.cached_blocks, pinned = p->queue.order != NULL ? p->queue.order->pinned : 0;
-    uint64_t queued = p->caches ? p->queue.free_blocks : p->ring.free_blocks;
+    uint64_t queued = (uint64_t)p->queue.free_blocks + p->ring.free_blocks;
     *facts = (struct kv_facts){
         .held_bytes = (policy->usable_units - queued) * unit,
         .cached_bytes = (cached - pinned) * unit,

@@ -127,15 +127,20 @@ static uint64_t unfinished(const struct engine *e)
 
 /* --- time ----------------------------------------------------------------------------------- */
 
+/* By whether the window is open, so whenever it opens or closes, and at the end. */
+static void count_evictions(struct engine *e)
+{
+    struct kv_cache_facts facts;
+    kv_get_cache_facts(e->policy, &facts);
+    if (engine_window_open(e)) e->stats.evictions += facts.evicted_blocks - e->evictions_seen;
+    e->evictions_seen = facts.evicted_blocks;
+}
+
 void engine_move_clock(struct engine *e, uint64_t now)
 {
-    if (e->caches) {
-        struct kv_cache_facts facts;
-        kv_get_cache_facts(e->policy, &facts);
-        if (engine_window_open(e)) e->stats.evictions += facts.evicted_blocks - e->evictions_seen;
-        e->evictions_seen = facts.evicted_blocks;
-        if (e->host) engine_host_flush(e);
-    }
+    if (e->host) engine_host_flush(e);
+    bool will_be_open = now >= e->accounting.window_begin && now < e->accounting.window_end;
+    if (e->caches && engine_window_open(e) != will_be_open) count_evictions(e);
     e->now = now;
 }
 
@@ -508,7 +513,8 @@ int engine_run(struct engine *e, struct wl_source *source, struct err *err)
     if (status) return -1;
     if (e->out_of_memory) return err_set(err, ERR_FAILED, "out of memory");
     e->stats.refusals = e->refusals.totals;
-    engine_move_clock(e, e->now); /* what the last request evicted */
+    if (e->host) engine_host_flush(e); /* what the last request evicted */
+    if (e->caches) count_evictions(e);
     e->stats.peak_held_units = e->peak_held_bytes / e->policy->unit_bytes;
     return 0;
 }

@@ -225,7 +225,11 @@ void scheduler_calls_release(struct engine *engine);
 void scheduler_calls_pass(struct engine *engine);
 /* Whether a run must end as passes in a row have computed nothing new: more than a sound scheduler can need, that computes the longest
  * sequence again, a token in each pass. */
-bool scheduler_calls_in_vain(const struct engine *engine);
+static inline bool scheduler_calls_in_vain(const struct engine *engine)
+{
+    uint64_t barren = engine->calls.barren_passes;
+    return barren > 100000 && barren - 100000 > engine->config.max_model_len;
+}
 
 /* One refused attempt, as its demand was made. */
 struct refused_call {

@@ -152,11 +152,6 @@ void scheduler_calls_pass(struct engine *e)
     else if (e->scheduled_count + e->preempted.count > 0) c->barren_passes++;
 }
 
-bool scheduler_calls_in_vain(const struct engine *e)
-{
-    return e->calls.barren_passes > 100000 && e->calls.barren_passes - 100000 > e->config.max_model_len;
-}
-
 /* --- facts ------------------------------------------------------------------------------------- */
 
 void scheduler_get_limits(const struct engine *e, struct scheduler_limits *limits)
