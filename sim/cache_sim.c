@@ -382,6 +382,8 @@ static uint64_t run_request(struct block_cache *cache, const uint32_t *blocks, u
     while (cache->order->count > 0 && cache->order->count > config->capacity_blocks - n) {
         if (cache->order->count == cache->order->pinned)
             tell_time(cache, cache->order->ops->next_unpin(cache->order));
+        if (cache->now_ns > WL_TIME_NS_MAX)
+            return 0;
         evict_one(cache);
     }
     if (cache->host != NULL)
@@ -443,8 +445,8 @@ static void count_request(struct cache_prefix *result, const struct cache_view *
     result->zero_hit_requests += run == 0;
 }
 
-static void run_requests(const struct cache_trace *trace, const struct cache_config *config,
-                         struct block_cache *cache, const uint32_t *next, struct cache_prefix *result, int64_t *hits)
+static int run_requests(const struct cache_trace *trace, const struct cache_config *config, struct block_cache *cache,
+                        const uint32_t *next, struct cache_prefix *result, int64_t *hits, struct err *err)
 {
     struct hit_digest digest;
     uint64_t queue_end = 0; /* requests before it, and behind the present one, wait */
@@ -468,11 +470,14 @@ static void run_requests(const struct cache_trace *trace, const struct cache_con
         } else {
             result->rejected_requests++;
         }
+        if (cache->now_ns > WL_TIME_NS_MAX)
+            return err_set(err, ERR_FAILED, "request %" PRIu64 " waits for pins that end after 2^62 ns", i);
         hit_digest_add(&digest, run);
         if (hits != NULL)
             hits[i] = run;
     }
     hit_digest_hex(&digest, result->per_request_hits_sha256);
+    return 0;
 }
 
 int cache_run_prefix(const struct cache_trace *trace, const struct cache_config *config,
@@ -480,6 +485,7 @@ int cache_run_prefix(const struct cache_trace *trace, const struct cache_config 
 {
     struct block_cache cache;
     uint32_t *next = NULL;
+    int status;
 
     if (is_clairvoyant(config) && (next = foresee(trace, config, err)) == NULL)
         return -1;
@@ -488,12 +494,12 @@ int cache_run_prefix(const struct cache_trace *trace, const struct cache_config 
         return -1;
     }
     *result = (struct cache_prefix){0};
-    run_requests(trace, config, &cache, next, result, hits);
+    status = run_requests(trace, config, &cache, next, result, hits, err);
     if (cache.host != NULL)
         count_host(cache.host, result);
     result->evicted_blocks = cache.evicted_blocks;
     result->resident_blocks_at_end = cache.order->count;
     block_cache_release(&cache);
     free(next);
-    return 0;
+    return status;
 }

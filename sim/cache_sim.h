@@ -112,7 +112,7 @@ struct block_cache {
     struct host_tier *host;    /* of numbers; NULL: none */
     uint32_t *to_host;         /* [places] numbers evicted for the present request, in order */
     uint64_t to_host_count;
-    uint64_t now_ns;           /* as the order was told */
+    uint64_t now_ns;           /* as the order was told; beyond WL_TIME_NS_MAX: a request waits for pins that end later than that */
     uint32_t *waiting;         /* by number: waiting requests that have it; NULL: the order does not care */
 };
 

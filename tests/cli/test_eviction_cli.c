@@ -295,6 +295,28 @@ static void order_options__sweep_over_orders__each_its_own(void **fixture)
     cli_release(&result);
 }
 
+/* Six blocks of seven pinned until the end of time: the second request would wait for ever. */
+static void ttl__pins_outlive_time__one_line(void **fixture)
+{
+    static const char trace[] = "{\"arrival_ns\":2,\"prompt_tokens\":96,\"output_tokens\":1,\"hash_ids\":[1,2,3,4,5,6]}\n"
+                                "{\"arrival_ns\":3,\"prompt_tokens\":96,\"output_tokens\":1,\"hash_ids\":[11,12,13,14,15,16]}\n";
+    const char *const commands[] = {"cache", "run"};
+    const char *const expected[] = {"request 1 waits for pins that end after 2^62 ns", "simulated time passed 2^62 ns"};
+    struct cli_result result;
+    char *dir = cli_temp_dir();
+    const char *path = cli_write(dir, "t.jsonl", trace, sizeof trace - 1);
+
+    (void)fixture;
+    for (size_t i = 0; i < 2; i++) {
+        CLI(&result, commands[i], path, "--trace-block-size", "16", "--block-size", "16", "--evict", "ttl", "--ttl-ns",
+            "4611686018427387904", i == 0 ? "--capacity" : "--num-gpu-blocks-override", i == 0 ? "7" : "8");
+        check_i64_eq(result.status, 1);
+        check_str_has(result.err, expected[i]);
+        cli_release(&result);
+    }
+    cli_temp_remove(dir);
+}
+
 /* A seed gives the same victims again, another one others. */
 static void random__seed__says_the_victims(void **fixture)
 {
@@ -324,6 +346,7 @@ int main(void)
         cmocka_unit_test(opt__sweep_with_threads__same_bytes),
         cmocka_unit_test(order_options__of_another_order__one_line),
         cmocka_unit_test(order_options__sweep_over_orders__each_its_own),
+        cmocka_unit_test(ttl__pins_outlive_time__one_line),
         cmocka_unit_test(random__seed__says_the_victims),
     };
     return cmocka_run_group_tests_name("eviction orders of the command line", tests, NULL, NULL);
