@@ -204,7 +204,7 @@ $(B)/pagesim.bash: $(PROGRAM)
 $(B)/pagesim.pc: FORCE
 	@printf '%s\n' 'prefix=$(PREFIX)' 'includedir=$${prefix}/include' 'libdir=$${prefix}/lib' '' 'Name: pagesim' \
 	    'Description: simulator of KV-cache block allocation; headers for plug-ins' 'Version: $(VERSION)' \
-	    'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lpagesim' 'Libs.private: $(LIBS)' > $@
+	    'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lpagesim $(LIBS)' > $@
 
 install: $(PROGRAM) $(LIBRARY) $(B)/pagesim.pc man
 	sh scripts/install_headers.sh $(DESTDIR)$(PREFIX)/include/pagesim

@@ -326,23 +326,6 @@ static int mini_point(const struct cache_trace *trace, const struct cache_trace 
     return 0;
 }
 
-static int miniatures(const struct cache_trace *trace, const struct curve_config *config, double rate,
-                      const uint64_t *capacities, size_t count, struct curve_point *points, struct err *err)
-{
-    struct cache_trace minis[SAMPLES] = {0};
-    int status = 0;
-
-    for (uint64_t s = 0; status == 0 && s < SAMPLES; s++)
-        status = make_miniature(trace, config, rate, s + 1, &minis[s], err);
-    for (size_t c = 0; status == 0 && c < count; c++)
-        status = mini_point(trace, minis, config, rate, capacities[c], &points[c], err);
-    for (size_t s = 0; s < SAMPLES; s++)
-        cache_trace_release(&minis[s]);
-    return status;
-}
-
-/* --- which way ------------------------------------------------------------------------------------------------- */
-
 /* Whether a request names a block twice: then what it takes depends on more than distances. -1: out of memory. */
 static int names_twice(const struct cache_trace *trace)
 {
@@ -358,6 +341,61 @@ static int names_twice(const struct cache_trace *trace)
     free(last);
     return twice;
 }
+
+/* The samples are few, and all may lack a block that nearly every request has: their spread does not tell. So the error
+ * contains how far the same samples are off for lru, whose truth takes one pass. The capacities are at least the largest
+ * request. */
+static int widen_errors(const struct cache_trace *trace, const struct cache_trace minis[SAMPLES],
+                        const struct curve_config *config, double rate, const uint64_t *capacities, size_t count,
+                        struct curve_point *points, struct err *err)
+{
+    struct curve_config lru = *config;
+    struct curve_point *truth = calloc(count + 1, sizeof *truth);
+    int status = 0;
+
+    lru.evict = kv_eviction_find("lru");
+    lru.evict_values = NULL;
+    status = truth != NULL ? one_pass(trace, &lru, 1, capacities, count, truth, err)
+                           : err_set(err, ERR_FAILED, "out of memory for %zu points", count);
+    for (size_t c = 0; status == 0 && c < count; c++) {
+        struct curve_point mini;
+
+        if (points[c].method != CURVE_MINI)
+            continue;
+        status = mini_point(trace, minis, &lru, rate, capacities[c], &mini, err);
+        if (status == 0)
+            points[c].error = hypot(points[c].error, mini.hit_ratio - truth[c].hit_ratio);
+    }
+    free(truth);
+    return status;
+}
+
+/* small: how many capacities are below the largest request. */
+static int miniatures(const struct cache_trace *trace, const struct curve_config *config, double rate,
+                      const uint64_t *capacities, size_t count, size_t small, struct curve_point *points,
+                      struct err *err)
+{
+    struct cache_trace minis[SAMPLES] = {0};
+    int status = 0;
+
+    for (uint64_t s = 0; status == 0 && s < SAMPLES; s++)
+        status = make_miniature(trace, config, rate, s + 1, &minis[s], err);
+    for (size_t c = 0; status == 0 && c < count; c++)
+        status = mini_point(trace, minis, config, rate, capacities[c], &points[c], err);
+    if (status == 0 && small < count && trace->block_count <= EXACT_REFERENCES_MAX) {
+        int twice = config->stream ? 0 : names_twice(trace);
+
+        if (twice < 0)
+            status = err_set(err, ERR_FAILED, "out of memory");
+        else if (twice == 0)
+            status = widen_errors(trace, minis, config, rate, capacities + small, count - small, points + small, err);
+    }
+    for (size_t s = 0; s < SAMPLES; s++)
+        cache_trace_release(&minis[s]);
+    return status;
+}
+
+/* --- which way ------------------------------------------------------------------------------------------------- */
 
 static double sample_rate(const struct cache_trace *trace, const struct curve_config *config, bool stack)
 {
@@ -381,7 +419,7 @@ static int fill(const struct cache_trace *trace, const struct curve_config *conf
     stack = stack && twice == 0;
     rate = sample_rate(trace, config, stack);
     if (!stack && rate < 1)
-        return miniatures(trace, config, rate, capacities, count, points, err);
+        return miniatures(trace, config, rate, capacities, count, small, points, err);
     for (size_t c = 0; c < (stack ? small : count); c++)
         if (simulate(trace, config, capacities[c], &points[c], err) != 0)
             return -1;

@@ -486,8 +486,8 @@ static int run_steps(struct engine *e, struct wl_source *source)
         if (more < 0) return -1;
         engine_apply_aborts(e);
         if (e->now > WL_TIME_NS_MAX) {
-            return err_set(e->err, ERR_FAILED, "simulated time passed 2^62 ns at step %llu",
-                           (unsigned long long)e->stats.steps);
+            return err_set(e->err, ERR_FAILED, "simulated time passed 2^62 ns at step %llu%s",
+                           (unsigned long long)e->stats.steps, engine_waits_for_pins(e) ? ": cached blocks are pinned that long" : "");
         }
         if (e->out_of_memory) return err_set(e->err, ERR_FAILED, "out of memory");
         if (unfinished(e) + e->rejected.count == 0) {
