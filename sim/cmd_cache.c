@@ -143,7 +143,7 @@ static int run_trace(const struct cache_study *study, const struct options *opti
         status = study->curve || study->plot != NULL ? cache_study_curve(study, &trace, wl_name(source), err)
                               : cache_study_trace(study, &trace, source, err);
     if (status == 0 && wl_summary(source)->cut)
-        fprintf(stderr, "warning: --max-requests cut the trace after %" PRIu64 " requests\n",
+        fprintf(stderr, "pagesim: trace cut: only the first %" PRIu64 " requests were read (--max-requests)\n",
                 trace.request_count);
     cache_trace_release(&trace);
     wl_close(source);

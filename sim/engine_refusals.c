@@ -124,7 +124,5 @@ void engine_slot_wait(struct engine *e, struct sim_request *r)
 {
     if (r->slot_episode_begin != 0) return;
     r->slot_episode_begin = e->now + 1;
-    if (e->now >= e->refusals.window_begin && e->now < e->refusals.window_end) {
-        e->refusals.totals.slots++;
-    }
+    if (engine_window_open(e)) e->refusals.totals.slots++;
 }

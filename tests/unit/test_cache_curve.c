@@ -211,26 +211,35 @@ static void knee__corner__found(void **fixture)
     check_u64_eq(curve_knee(points, 5), 2);
 }
 
+/* false: it is not at hand. */
+static bool read_mooncake(struct cache_trace *trace)
+{
+    const char *path = check_traces("mooncake/conversation_trace.jsonl.zst");
+    struct wl_options options = {.arrival_speedup_ratio = 1};
+    struct wl_source *source;
+    struct err err = {0};
+
+    if (path == NULL)
+        return false;
+    must(wl_open(path, &options, 1, &source, &err), &err);
+    must(cache_trace_read(trace, source, 0, &err), &err);
+    wl_close(source);
+    return true;
+}
+
 static void curve__mooncake__as_the_cache_at_golden_sizes(void **fixture)
 {
     static const uint64_t capacities[] = {250, 500, 1000, 2000, 5000, 10000, 20000, 30000, 50000, 100000, 200000};
-    const char *path = check_traces("mooncake/conversation_trace.jsonl.zst");
-    struct wl_options options = {.arrival_speedup_ratio = 1};
     struct curve_config config = {kv_eviction_find("lru"), CACHE_LEAF_FIRST, CACHE_ALL_BLOCKS, false, -1, NULL};
-    struct wl_source *source;
     struct cache_trace trace;
-    struct err err = {0};
 
     (void)fixture;
-    if (path == NULL)
+    if (!read_mooncake(&trace))
         skip();
-    must(wl_open(path, &options, 1, &source, &err), &err);
-    must(cache_trace_read(&trace, source, 0, &err), &err);
     same_as_simulated(&trace, &config, capacities, sizeof capacities / sizeof capacities[0]);
     config.release = CACHE_ROOT_FIRST;
     same_as_simulated(&trace, &config, capacities, sizeof capacities / sizeof capacities[0]);
     cache_trace_release(&trace);
-    wl_close(source);
 }
 
 /* Nearly all of these requests begin with one block, which a sample of a tenth often lacks: the error must know. */
@@ -238,17 +247,12 @@ static void curve__miniatures_of_mooncake__within_two_errors(void **fixture)
 {
     static const uint64_t capacities[] = {1000, 4000, 20000};
     static const char *const orders[] = {"lfu", "arc", "sieve", "slru", "s3fifo", "2q", "opt"};
-    const char *path = check_traces("mooncake/conversation_trace.jsonl.zst");
-    struct wl_options options = {.arrival_speedup_ratio = 1};
-    struct wl_source *source;
     struct cache_trace trace;
     struct err err = {0};
 
     (void)fixture;
-    if (path == NULL)
+    if (!read_mooncake(&trace))
         skip();
-    must(wl_open(path, &options, 1, &source, &err), &err);
-    must(cache_trace_read(&trace, source, 0, &err), &err);
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
         struct curve_config config = {kv_eviction_find(orders[i]), CACHE_LEAF_FIRST, CACHE_ALL_BLOCKS, false, 1, NULL};
         struct curve_point truth[3], mini[3];
@@ -263,7 +267,6 @@ static void curve__miniatures_of_mooncake__within_two_errors(void **fixture)
         }
     }
     cache_trace_release(&trace);
-    wl_close(source);
 }
 
 int main(void)
